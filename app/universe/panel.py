@@ -18,9 +18,10 @@ from numpy.lib.format import write_array
 from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
 from app.page_settings import kept, segments
-from app.places import DATA, EXPLORE, go
+from app.places import CONNECT, DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
+from app.spaces.loading import replace_spaces
 from app.tables import report_table
 from app.widgets import several_spaces, space_name
 from app.workspace import Workspace
@@ -29,8 +30,9 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
@@ -188,10 +190,19 @@ def page(workspace: Workspace) -> None:
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
         if apart := [space_name(spec) for spec in specs if spec not in _linked(specs)]:
-            _tell_apart(apart, "no common space can be made with these. Scores that need none are below.")
+            share = "shares" if len(apart) == 1 else "share"
+            told = f":material/link_off: {plain(', '.join(apart))} {share} no rows with the others."
+            st.caption(f"{told} No common space can be made. Scores that need none:")
             return compare_scores(workspace, specs)
+        if name == _OWN:
+            unconfirmed = _unconfirmed(specs)
+            _ask_pairing(unconfirmed or _unconfirmed(workspace.models[:2]))
+            if unconfirmed:
+                return None
         if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):
-            _tell_apart(apart, "not shown. Choose spaces in Method details.")
+            shown = ", ".join(map(space_name, specs))
+            told = f"**Shown:** {plain(shown)}. **Not shown:** {plain(', '.join(apart))}."
+            st.caption(f"{told} Choose others in Method details; they need rows in common.")
         _result(workspace, tuple(specs), task)
     except SpaceError as error:
         messages.error(error)
@@ -200,20 +211,47 @@ def page(workspace: Workspace) -> None:
     return None
 
 
-def _tell_apart(names: Sequence[str], consequence: str) -> None:
-    shares = "shares" if len(names) == 1 else "share"
-    st.caption(
-        f":material/link_off: {plain(', '.join(names))} {shares} no rows with the others: {consequence}"
-    )
+def _unconfirmed(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
+    """Those of these spaces that only an order that nobody has confirmed pairs with another one."""
+    return [one for one in specs if any(_in_order(one, other) for other in specs if other != one)]
 
 
-def _linked(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> list[SpaceSpec]:
+def _in_order(*pair: SpaceSpec) -> bool:
+    return is_pairing_unknown(pair, list(map(compute.load_space, pair)))
+
+
+def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
+    """Draw the question how the rows of these spaces are paired; nothing without spaces."""
+    if not specs:
+        return
+    with st.container(border=True, key="universe.unpaired"):
+        names = plain(" and ".join(map(space_name, specs)))
+        st.markdown(f"**How are the rows of {names} paired?** They have no ids. A common space needs pairs.")
+        with st.container(horizontal=True):
+            if st.button("Link the rows", icon=":material/hub:", key="universe.link", type="primary"):
+                go(CONNECT, "Link")
+            look = {"icon": ":material/format_list_numbered:", "key": "universe.by-order"}
+            if st.button(
+                "Pair by row order", help="Right if all have the same items in the same order.", **look
+            ):
+                numbered = {spec: numbered_spec(spec) for spec in specs}
+                session.guarded(replace_spaces, "pair by row order", numbered)
+                st.rerun()
+
+
+def _linked(
+    specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = (), sure: bool = False
+) -> list[SpaceSpec]:
     """The largest group of spaces of which each shares rows with another one, in their order; among equal
-    groups, that of the present pair.
+    groups, that of the present pair. If `sure`, rows whose pairing nobody has confirmed do not count.
     """
+
+    def share(one: SpaceSpec, other: SpaceSpec) -> bool:
+        return isinstance(compute.shared_rows(one, other), int) and not (sure and _in_order(one, other))
+
     groups: list[list[SpaceSpec]] = []
     for spec in specs:
-        joined = [g for g in groups if any(isinstance(compute.shared_rows(spec, one), int) for one in g)]
+        joined = [group for group in groups if any(share(spec, one) for one in group)]
         groups = [group for group in groups if group not in joined]
         groups.append([*(one for group in joined for one in group), spec])
     largest = max(groups, key=lambda group: (len(group), set(pair) <= set(group)), default=[])
@@ -221,7 +259,10 @@ def _linked(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> list[
 
 
 def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
-    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, _linked(specs, pair))
+    linked = {base_of(spec) for spec in specs if spec.source == "renamed"}  # their copies have the ids
+    usual = _linked([spec for spec in specs if spec not in linked], pair, sure=True)
+    usual = usual if len(usual) > 1 else _linked(specs, pair)
+    chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, usual)
     lengths = kept(
         st.toggle,
         "Keep the lengths of rows",

@@ -22,6 +22,15 @@ RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | 
 )
 _ROUNDING = 1e-5  # by how much float32 rounding may exceed a score's range
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
+
+
+def share_interval(share: float, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share of n rows, within 0 … 1 (Wilson 1927)."""
+    z = Z95**2 / n
+    middle, reach = (share + z / 2) / (1 + z), np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z)
+    return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
+
+
 QUANTILE_DRAWS = 200  # fewer draws say little about their own tails
 
 

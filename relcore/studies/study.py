@@ -37,7 +37,7 @@ from relcore.runs.entries import Entry, FinishedGroup, bundled_results
 from relcore.runs.jobs import Job, JobQueue, JobStatus
 from relcore.runs.progress import Context, Progress
 from relcore.runs.store import Store
-from relcore.scores.score import Z95
+from relcore.scores.score import Z95, share_interval
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
@@ -148,9 +148,8 @@ def share(flags: Iterable[bool]) -> Estimate:
     n = len(flags)
     if not n:
         return Estimate()
-    p, z = float(flags.mean()), Z95**2 / n
-    wilson = Estimate.around((p + z / 2) / (1 + z), np.sqrt(z * (p * (1 - p) + z / 4)) / (1 + z), n)
-    return Estimate(p, max(0.0, wilson.low), min(1.0, wilson.high), n)
+    p = float(flags.mean())
+    return Estimate(p, *share_interval(p, n), n)
 
 
 STUDENT = "Student's t over random states"

@@ -31,6 +31,7 @@ CHARTS = {
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
 _FEWEST = 3  # fewest points of a map
+_LEAST_DISTANCE = 0.02  # below it, all models would be drawn as one dot
 _TELLING = 8  # fewest spaces for a rank correlation
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
@@ -73,7 +74,7 @@ class UniverseChart(Recipe, figure="universe"):
 def charts_of(universe: Universe) -> dict[str, str]:
     """Name → title of the charts that this universe has scores for."""
     n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
-    differ = n >= _FEWEST and distances(_alike(universe)[1]).max() > 0  # equal ones would be one dot
+    differ = n >= _FEWEST and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
     drawable = {
         "map": differ,
         "tree": differ,
@@ -115,8 +116,8 @@ def map_of_spaces(universe: Universe) -> Diagram:
         for i in range(len(names))
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    titles = {"x_title": "distance: share of rows whose nearest is another row", "y_title": "same units"}
-    return Diagram(names, places, alt, hover=hover, **titles)
+    title = "distance of two models: share of rows that are not nearest to themselves"
+    return Diagram(names, places, alt, hover=hover, x_title=title)
 
 
 def tree_of_spaces(universe: Universe) -> Diagram:

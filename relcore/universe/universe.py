@@ -37,7 +37,7 @@ from relcore.runs import entries
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.neighbours import Neighbours
-from relcore.scores.score import ChanceLevel, Score
+from relcore.scores.score import ChanceLevel, Score, share_interval
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import distinct_names
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
@@ -55,7 +55,8 @@ _SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _RIDGES = (100.0, 10.0, 1.0, 0.1)
-_WORDS = ((0.9, "almost the same"), (0.5, "much alike"), (0.0, "partly alike"))  # by mean share found
+_WORDS = ((0.9, "almost the same"), (0.5, "much alike"), (0.0, "partly alike"))  # by the share's lower limit
+_FEWEST_JUDGED = 100  # held-out rows for such a word: among few rows the nearest is easily the same one
 _LEAST_GAIN = 0.002  # of accuracy; a correction with less is noise
 
 Grid = tuple[tuple[Score | None, ...], ...]
@@ -197,14 +198,20 @@ class Universe(Reported):
         """The result in a few sentences."""
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
-            return "These spaces share too few rows to say whether they agree."
+            few = f"{FEWEST_ROWS} held-out rows are needed, these spaces share {len(self.test_ids):,}"
+            return f"Too few rows to say how alike these models are: {few}."
+        table, models = self.table(), f"{len(self.members)} models"
+        n, low, high = table.n.min(), *share_interval(float(known.mean()), table.n.min())
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
-        alike = next(word for share, word in _WORDS if known.mean() >= share)
+        alike = next(word for share, word in _WORDS if low >= share)
+        says = f"The {models} are {alike}"
         if self.best_chance and known.max() <= self.best_chance.high:
-            alike = "no more alike than by chance"
+            says = f"The {models} are no more alike than by chance"
+        elif n < _FEWEST_JUDGED:
+            says = f"Too few rows to say how alike the {models} are"
         text = (
-            f"The {len(self.members)} models are {alike}: for {mean} of the rows, the nearest row in another"
-            f" model is the same row (by chance {percent(float(self.table().chance.mean()))})."
+            f"{says}: {mean} of {n:,} held-out rows have the same row nearest in another model (95 %:"
+            f" {percent(low)} to {percent(high)}; by chance {percent(float(table.chance.mean()))})."
         )
         return text if least == most else f"{text} Pairs of models reach {least} to {most}."
 

@@ -13,7 +13,7 @@ import pytest
 from app import results
 from app.universe import panel
 from relcore import Universe
-from relcore.catalog.catalog import load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.scoring import AllPairs
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import UniverseSpec
@@ -41,7 +41,7 @@ def make_four(make_workspace, tmp_path):
         ).open("research", "Universe")
         if linked:
             return session
-        assert "stranger shares no rows with the others: not shown" in session.captions
+        assert "**Not shown:** stranger." in session.captions
         assert not session.errors
         chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
         return session.change("multiselect", chooser, list(session.workspace.spaces))
@@ -114,7 +114,7 @@ def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, ma
     session.change("button_group", kind, "file")
     assert "relscope universe" in session.captions
     session.change("text_input", "universe.path", str(tmp_path / "five.universe"))
-    assert "The 5 models are" in session.html
+    assert "Too few rows to say how alike the 5 models are: " in session.html
     assert "Not in this session: away" in session.captions
     (moving,) = (one for one in charts(session) if one.get("frames"))
     assert len(moving["frames"]) == 1 + len(specs)
@@ -189,3 +189,20 @@ def test_spaces_that_share_too_few_rows_are_not_drawn(make_workspace, tmp_path):
     session.open("research", "Universe")
     assert "Open spaces that share more rows, or confirm more links." in session.captions
     assert "The same rows by each model" not in session.text
+
+
+def test_an_order_that_nobody_confirmed_pairs_no_rows(make_workspace, tmp_path):
+    rng, workspace = np.random.default_rng(4), make_workspace(120)
+    rows = rng.normal(size=(120, 6))
+    for name, vectors in (("first", rows), ("shuffled", rows[rng.permutation(120)])):
+        np.save(tmp_path / f"{name}.npy", vectors)
+    bare = tuple(SpaceSpec("file", str(tmp_path / f"{name}.npy")) for name in ("first", "shuffled"))
+    pair = {"source": bare[0], "target": bare[1]}
+    session = Session(workspace=make_workspace(120, spaces=(*workspace.spaces, *bare), **pair))
+    session.open("research", "Universe")
+    assert "**Not shown:** first, shuffled." in session.captions
+    chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
+    session.change("multiselect", chooser, list(bare))
+    assert not charts(session)
+    session.click("universe.by-order")
+    assert "are no more alike than by chance" in session.html

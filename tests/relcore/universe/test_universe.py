@@ -8,11 +8,12 @@ import pytest
 
 from relcore import LatentSpace, Procrustes, Universe, match
 from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.numbers import percent
 from relcore.compare.reports import agreement
 from relcore.engine.engine import Engine, thin_svd
 from relcore.figures.style import LIGHT
 from relcore.runs import entries
-from relcore.scores.score import Score
+from relcore.scores.score import Score, share_interval
 from relcore.universe.charts import (
     CHARTS,
     UniverseChart,
@@ -270,9 +271,21 @@ def test_the_map_and_the_tree_put_alike_spaces_side_by_side():
         assert "near 0" in str(drawn.interactive(LIGHT).to_dict())
 
 
+def test_a_few_rows_carry_no_word_for_how_alike_models_are():
+    """100 % of 24 rows were called "almost the same"; their interval begins at 86 %."""
+    few, many = Universe.fit([space(TRUE[:120], name) for name in "ab"]), Universe.fit(family(2, noise=0.01))
+    assert few.headline().startswith("Too few rows to say how alike the 2 models are: 100 % of ")
+    low, high = share_interval(1.0, len(few.test_ids))
+    assert f"(95 %: {percent(low)} to {percent(high)}; by chance" in few.headline()
+    assert "are almost the same: 100 % of " in many.headline()
+
+
 def test_there_is_no_map_without_scores_or_without_distances():
     few = Universe.fit([space(TRUE[:60], name) for name in "abc"])
-    assert few.headline() == "These spaces share too few rows to say whether they agree."
+    assert few.headline() == (
+        "Too few rows to say how alike these models are: 20 held-out rows are needed, these spaces share"
+        f" {len(few.test_ids)}."
+    )
     assert few.report().tables[0].shown[1][-2:] == ("–", "–")
     equal = Universe.fit([space(TRUE, name) for name in "abc"])
     for universe in (few, equal):
@@ -323,8 +336,8 @@ def test_a_universe_and_a_comparison_name_their_questions():
         for state, name in enumerate("ab")
     ]
     universe = Universe.fit(spaces)
-    assert universe.headline().startswith("The 2 models are partly alike: for ")
-    assert "of the rows, the nearest row in another model is the same row (by chance" in universe.headline()
+    assert universe.headline().startswith("The 2 models are partly alike: ")
+    assert "held-out rows have the same row nearest in another model (95 %: " in universe.headline()
     assert "rows of the same class, which are found more often." in universe.circumstances()
     assert "class" not in Universe.fit(family(2)).circumstances()
     noise = [LatentSpace(rng.normal(size=(N, 4)), IDS) for rng in map(np.random.default_rng, (1, 2))]
