@@ -6,6 +6,9 @@ for all its texts. So rows are split by two Gaussians that fit best, and the var
 compared along the axes of the other. Log variances rise together (slope 1) within a model, and not at all
 (slope 0) in other coordinates. Rows are split by every other dimension and compared on the rest, because an
 axis that was used to choose rows is no evidence about them.
+
+The rows are brought into one random order. Wherever a sample or a half of a part is needed, it is the first
+rows in this order. So equal parts have equal slopes, however they were found.
 """
 
 from __future__ import annotations
@@ -97,10 +100,9 @@ class _Gaussian(NamedTuple):
     log_scale: float
 
     @classmethod
-    def of(cls, X: np.ndarray, rng: np.random.Generator) -> _Gaussian:
-        """The Gaussian of rows (n, d), or of a sample of them; the covariance is shrunk to a multiple of the
-        identity."""
-        X = X if len(X) <= _FROM else X[rng.choice(len(X), _FROM, replace=False)]
+    def of(cls, X: np.ndarray) -> _Gaussian:
+        """The Gaussian of the first rows of (n, d); the covariance is shrunk to a multiple of identity."""
+        X = X[:_FROM]
         (n, d), (mean, covariance) = X.shape, _covariance(X)
         shrinking = max(0.02, d / (d + 2 * n))
         covariance = (1 - shrinking) * covariance
@@ -122,10 +124,10 @@ class _Pair(NamedTuple):
     odds: float
 
     @classmethod
-    def of(cls, X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> _Pair:
+    def of(cls, X: np.ndarray, second: np.ndarray) -> _Pair:
         share = second.mean()
-        first, other = _Gaussian.of(X[~second], rng), _Gaussian.of(X[second], rng)
-        return cls(first, other, float(np.log(share / (1 - share))))
+        odds = float(np.log(share / (1 - share)))
+        return cls(_Gaussian.of(X[~second]), _Gaussian.of(X[second]), odds)
 
     def log_ratio(self, X: np.ndarray) -> np.ndarray:
         return self.second.log_likelihood(X) - self.first.log_likelihood(X) + np.float32(self.odds)
@@ -143,12 +145,12 @@ def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(units[:, ::2]), np.ascontiguousarray(units[:, 1::2])
 
 
-def shared_axes(A: np.ndarray, B: np.ndarray, rng: np.random.Generator) -> Slope:
+def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
     """The slope of the log variances of rows B (m, d) along the axes of rows A (n, d) over those of A. The
-    axes come from one half of A, its variances from the other half."""
-    order, half = rng.permutation(len(A)), len(A) // 2
-    _, axes = Engine().eigh(_covariance(A[order[:half]])[1])
-    variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[order[half:]], B)]
+    axes come from the first half of A, its variances from the other half."""
+    half = len(A) // 2
+    _, axes = Engine().eigh(_covariance(A[:half])[1])
+    variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[half:], B)]
     a, b = (np.log(np.maximum(one, max(_SHORTEST * np.median(one), 1e-12))) for one in variances)
     x, y, k = a - a.mean(), b - b.mean(), len(a)
     slope = float(x @ y / max(x @ x, 1e-12))
@@ -156,54 +158,51 @@ def shared_axes(A: np.ndarray, B: np.ndarray, rng: np.random.Generator) -> Slope
     return Slope(slope, slope + 1.96 * error, k)
 
 
-def between(X: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> Slope:
+def between(X: np.ndarray, second: np.ndarray) -> Slope:
     """`shared_axes` of two parts of the rows, by the axes of the larger part; also by those of the smaller
     part if it has enough rows, and then the higher slope."""
     A, B = X[~second], X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
-    slope = shared_axes(A, B, rng)
-    return max(slope, shared_axes(B, A, rng)) if len(B) >= _SIDED * X.shape[1] else slope
+    slope = shared_axes(A, B)
+    return max(slope, shared_axes(B, A)) if len(B) >= _SIDED * X.shape[1] else slope
 
 
 def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
     """The two parts of rows (n, d), n ≥ 2 × `LEAST`, whose axes differ most. The rows that are most `unlike`
     a trusted sample (n,) are also tried as a part."""
-    rng = np.random.default_rng((random_state, 40))
     n = len(X)
-    some = np.sort(rng.choice(n, FITTED, replace=False)) if n > FITTED else np.arange(n)
+    some = np.random.default_rng((random_state, 40)).permutation(n)[:FITTED]
     rows = np.asarray(X[some])
     # Equal rows, and rows of one constant, vary along no axis.
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
-    starts = [*_starts(even, rng), *([_highest(unlike[some])] if unlike is not None else [])]
+    starts = [*_starts(even), *([_highest(unlike[some])] if unlike is not None else [])]
     kept = [
-        start
-        for kind in starts
-        for start in sorted(kind, key=lambda one: between(odd, one, rng).high)[:_KEPT]
+        start for kind in starts for start in sorted(kind, key=lambda one: between(odd, one).high)[:_KEPT]
     ]
     if not kept:
         return TwoParts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
-    best, second = _least_shared_parts(even, odd, kept, rng)
+    best, second = _least_shared_parts(even, odd, kept)
     # The same with the roles of odd and even dimensions exchanged: the higher slope counts.
-    other, again = _least_shared_parts(odd, even, [second], rng)
+    other, again = _least_shared_parts(odd, even, [second])
     best = max(best, other, key=lambda one: one.high)
-    models = _Pair.of(even, second, rng), _Pair.of(odd, again, rng)
+    models = _Pair.of(even, second), _Pair.of(odd, again)
     ratio = np.empty(n, np.float32)
     for block in row_blocks(n):
         sides = halves(X[block])
         ratio[block] = sum(model.log_ratio(side) for model, side in zip(models, sides, strict=True))
     larger = odd[second] if 2 * np.count_nonzero(second) > len(second) else odd[~second]
     ratio = ratio if np.mean(ratio > 0) <= 0.5 else -ratio
-    return TwoParts(best, ratio, len(some), _are_uneven(larger, rng))
+    return TwoParts(best, ratio, len(some), _are_uneven(larger))
 
 
-def _are_uneven(X: np.ndarray, rng: np.random.Generator) -> bool:
+def _are_uneven(X: np.ndarray) -> bool:
     """Whether the shorter axes of one half of the rows have more uneven variances in the other half than rows
     of equal variance have in 99 of 100 draws."""
     from scipy.special import chdtri  # the quantile of chi-squared; the first page does not wait for SciPy
 
-    first, rest = np.array_split(X[rng.permutation(len(X))], 2)
+    first, rest = np.array_split(X, 2)
     axes = Engine().eigh(_covariance(first)[1])[1][:, : X.shape[1] // 2]
     squares = np.square(Engine().map_rows(rest - rest.mean(axis=0), axes), dtype=np.float64)
     means = np.maximum(squares.mean(axis=0), 1e-12)
@@ -211,11 +210,10 @@ def _are_uneven(X: np.ndarray, rng: np.random.Generator) -> bool:
     return bool(np.square(logs - logs.mean()).sum() > chdtri(len(logs), 0.01) * errors.mean())
 
 
-def _starts(X: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Start parts (n,): from two groups of the rows, and rows with the most energy on short axes."""
-    n = len(X)
-    some = X if n <= _STARTED else X[rng.choice(n, _STARTED, replace=False)]
-    models = [_Gaussian.of(some[rows], rng) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
+    n, some = len(X), X[:_STARTED]
+    models = [_Gaussian.of(some[rows]) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
     likely = [model.log_likelihood(X) for model in models]
     parts = (second > first for first, second in combinations(likely, 2))
     mean, covariance = _covariance(some)
@@ -253,7 +251,7 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
 
 
 def _least_shared_parts(
-    X: np.ndarray, other: np.ndarray, starts: list[np.ndarray], rng: np.random.Generator
+    X: np.ndarray, other: np.ndarray, starts: list[np.ndarray]
 ) -> tuple[Slope, np.ndarray]:
     """The lowest slope between two parts on the `other` dimensions, and the parts. Rows move to the part
     where they are likelier by X, repeatedly, until few still move."""
@@ -261,11 +259,11 @@ def _least_shared_parts(
     for start in starts:
         part, lowest = start, np.inf
         for _ in range(_STEPS):
-            found.append((slope := between(other, part, rng), part))
+            found.append((slope := between(other, part), part))
             lowest = min(lowest, slope.high)
             if slope.high > lowest + _RISEN:
                 break
-            now = _Pair.of(X, part, rng).log_ratio(X) > 0
+            now = _Pair.of(X, part).log_ratio(X) > 0
             changed = np.count_nonzero(now != part)
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
                 break
