@@ -12,7 +12,6 @@ EXTRAS = {
     "distributed": "cluster",
     "fsspec": "cluster",
     "gensim": "text",
-    "h5py": "anndata",
     "huggingface_hub": "text",
     "jinja2": "app",
     "lancedb": "lancedb",

@@ -400,7 +400,6 @@ _FORMATS = {
     ".gz": FormatName("word2vec", ".files.word_vectors:Word2Vec"),
     ".faiss": FormatName("faiss", ".files.arrays:Faiss", store="faiss"),
     ".index": FormatName("faiss", ".files.arrays:Faiss", store="faiss"),
-    ".h5ad": FormatName("AnnData", ".files.arrays:H5ad"),
     ".pt": FormatName("PyTorch", ".files.arrays:Torch"),
     ".pth": FormatName("PyTorch", ".files.arrays:Torch"),
 }

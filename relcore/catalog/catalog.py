@@ -407,11 +407,6 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
         description, kind = descriptions.get(path, Description()), f"{suffix_of(path)} file"
         if path.is_dir():
             shape, kind = shape_of(path), "folder of a dataset"
-        elif suffix_of(path) == ".h5ad":
-            shape = None
-            for matrix, of_matrix in description.matrices.items():
-                chosen = replace(spec, options=(("matrix", matrix),))
-                yield _entry(f"{name}#matrix={matrix}", chosen, path, of_matrix, kind)
         else:  # of several matrices none is the default
             shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
         if shape is not None:

@@ -1,4 +1,4 @@
-"""Formats of arrays: NumPy, safetensors, torch, AnnData, faiss."""
+"""Formats of arrays: NumPy, safetensors, torch, faiss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import SpaceError
 from relcore.files.formats import (
     MAPPED,
     OF_TOKENS,
@@ -413,126 +413,3 @@ def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
         return index.reconstruct_batch(np.arange(rows.start, rows.stop) if ids is None else ids[rows])
     inner = index.index if hasattr(index, "index") else index
     return inner.reconstruct_n(rows.start, rows.stop - rows.start)
-
-
-class H5ad(Format):
-    """AnnData files: the matrix X_pca of obsm, else the only one of obsm, else X. Ids are the names in obs,
-    labels its column "label" or "cell_type", unless other columns of obs are chosen.
-    """
-
-    libraries = ("h5py", "scipy.sparse")
-    several_matrices = has_columns = True
-    _LABELS = ("label", "labels", "cell_type", "celltype")
-    _FILTERS = frozenset((1, 2, 3, 32000))  # gzip, shuffle, checksum, lzf
-    _LARGEST_CHUNK = 1 << 30
-    _MOST_NAMES = 1000
-
-    def _open(self, path: Path) -> Any:
-        import h5py
-
-        return h5py.File(path, "r", locking=False)
-
-    def describe(self, path: Path) -> Description:
-        import h5py
-
-        with self._open(path) as file:
-            names = ["X"] if "X" in file else []
-            for group in ("obsm", "layers"):
-                if isinstance(file.get(group), h5py.Group):
-                    names += [f"{group}/{name}" for name in list(file[group])[: self._MOST_NAMES]]
-            shapes = {name: self._shape(self._node(file, name)) for name in names}
-        shapes = {name: shape for name, shape in shapes.items() if shape}
-        inner = [name for name in shapes if name.startswith("obsm/")]
-        usual = "obsm/X_pca" if "obsm/X_pca" in inner or len(inner) > 1 else [*inner, "X"][0]
-        return Description(shapes, usual if usual in shapes else None)
-
-    def _node(self, file: Any, name: str) -> Any:
-        # Links are refused: one could lead to another file, which the user may not read.
-        import h5py
-
-        node = file
-        for part in name.split("/", 1):
-            if not isinstance(node.get(part, getlink=True), h5py.HardLink):
-                raise ValueError(f"no data in the file itself at {name!r:.80}")
-            node = node[part]
-            if isinstance(node, h5py.Dataset):
-                plist = node.id.get_create_plist()
-                filters = {plist.get_filter(number)[0] for number in range(plist.get_nfilters())}
-                chunk = float(np.prod(node.chunks or (), dtype=float)) * node.dtype.itemsize
-                if node.is_virtual or node.external or filters - self._FILTERS or chunk > self._LARGEST_CHUNK:
-                    raise ValueError(f"data in other files, or in large or unknown chunks, at {name!r:.80}")
-        return node
-
-    def _shape(self, node: Any) -> tuple[int, int] | None:
-        dense = hasattr(node, "dtype")
-        if dense and (node.ndim != 2 or node.dtype.kind not in "fiu"):
-            return None
-        if not dense and str(node.attrs.get("encoding-type", "")) not in ("csr_matrix", "csc_matrix"):
-            return None
-        n, d = map(int, node.shape if dense else node.attrs["shape"])
-        return n, d
-
-    def blocks(self, path: Path, request: Request) -> Blocks:
-        description, chosen = self.describe(path), request.matrix
-        names = [
-            name
-            for name in description.matrices
-            if (name == description.usual if chosen is None else chosen in (name, name.partition("/")[2]))
-        ]
-        if len(names) != 1:
-            expected = "one matrix" if chosen is None else f"one matrix {chosen!r:.80}"
-            raise SpaceError(
-                f"{path.name}: expected {expected}, got {quote(list(description.matrices)[:8]) or 'none'};"
-                " choose one with the option matrix, as FILE#matrix=X_pca"
-            )
-        with self._open(path) as file:
-            node, (rows, d) = self._node(file, names[0]), description.matrices[names[0]]
-            n = request.rows(path, rows, d)
-            columns = self._columns(file, rows, n, request)
-            matrix = node if hasattr(node, "dtype") else self._sparse(file, names[0], node)
-            for some in in_blocks(n, 8 * d):
-                yield float32(matrix[some] if matrix is node else matrix[some].toarray(), path.name)
-            return columns
-
-    def _sparse(self, file: Any, name: str, node: Any) -> Any:
-        from scipy import sparse
-
-        data, indices, indptr = (self._node(file[name], part)[:] for part in ("data", "indices", "indptr"))
-        kind = sparse.csr_matrix if str(node.attrs["encoding-type"]) == "csr_matrix" else sparse.csc_matrix
-        whole = kind((data, indices, indptr), self._shape(node))
-        whole.check_format(full_check=True)
-        return whole.tocsr()
-
-    def _columns(self, file: Any, rows: int, n: int, request: Request) -> dict[str, Any]:
-        obs, chosen = self._node(file, "obs"), request.choices
-        names = {
-            "ids": chosen.id_column or str(obs.attrs.get("_index", "_index")),
-            "labels": chosen.label_column or next((item for item in self._LABELS if item in obs), None),
-            "counts": chosen.count_column,
-        }
-        return {role: self._column(obs, name, rows, n) for role, name in names.items() if name is not None}
-
-    def _column(self, obs: Any, name: str, rows: int | None, n: int | None) -> list[Any]:
-        import h5py
-
-        if "/" in name and rows is not None and name not in obs:
-            raise ValueError(f"no column {name!r:.80}")
-        node = self._node(obs, name)
-        if isinstance(node, h5py.Dataset):
-            if node.ndim != 1 or (rows is not None and len(node) != rows):
-                raise ValueError(f"a column of shape {node.shape} for {rows} rows")
-            text = h5py.check_string_dtype(node.dtype) is not None
-            if not text and node.dtype.kind not in "fiub":
-                raise ValueError(f"a column of {node.dtype!s:.40}")
-            return (node.asstr() if text else node)[:n].tolist()
-        kind = str(node.attrs.get("encoding-type", ""))
-        if kind == "categorical":
-            names = self._column(node, "categories", None, None)
-            codes = self._column(node, "codes", rows, n)
-            if not all(type(code) is int and -1 <= code < len(names) for code in codes):
-                raise ValueError("codes of no category")
-            return ["" if code < 0 else names[code] for code in codes]
-        if kind.startswith("nullable"):
-            missing, values = (self._column(node, part, rows, n) for part in ("mask", "values"))
-            return ["" if gone else value for value, gone in zip(values, missing, strict=True)]
-        raise ValueError(f"a column of {kind or 'another kind'!r:.60}")

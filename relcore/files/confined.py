@@ -64,7 +64,6 @@ def start() -> socket.socket | None:
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
                     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc: reuse the memory of a block
                     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
-                    "HDF5_PLUGIN_PRELOAD": "::",  # no HDF5 filters from shared libraries
                 }
                 process = subprocess.Popen(
                     [sys.executable, "-P", script, str(theirs.fileno())],

@@ -7,7 +7,6 @@
 - a folder: of `datasets.save_to_disk`, or of the shards of one table
 - .bin .vec .txt, also .gz: word2vec, fastText's .vec, GloVe
 - .faiss .index: a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat
-- .h5ad: AnnData: a matrix of obsm, X or a layer; ids and labels from obs
 """
 
 from __future__ import annotations
@@ -347,7 +346,7 @@ def _source(
             )
     stamps = [FileStamp.of(part) for part in parts or [path]]
     if metadata is not None:  # metadata have the chosen columns; text in the table itself is ignored
-        columns = column_roles(path).columns if of.has_columns and not of.several_matrices else ()
+        columns = column_roles(path).columns if of.has_columns else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
         max_bytes = usable_bytes() if sum(stamp.size for stamp in stamps) > 1 << 20 else 8 << 30

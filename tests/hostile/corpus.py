@@ -34,7 +34,6 @@ FORMATS = [
     "model_folders",
     "faiss_index",
     "arrow",
-    "h5ad",
     "torch_file",
     "adapters",
     "round_trips",
