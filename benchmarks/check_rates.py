@@ -38,7 +38,7 @@ from relcore.encoders.words import load_words
 from relcore.passport.check import check, name_of
 from relcore.passport.mixture import MIXED, SUSPECTED, ShortAxes
 from relcore.passport.passport import Passport
-from relcore.passport.repair import mapped
+from relcore.passport.repair import map_to_space
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -305,7 +305,7 @@ def repair(folder: str, other: str, share: float, method: str, draw: int) -> dic
     wanted = np.argpartition(-(queries @ pure.T), 10, axis=1)[:, :10]
     record |= {"before": _recall(queries, before, wanted), "refused": False}
     try:
-        after = unit_rows(mapped(foreign[:few], majority, pairs, draw))
+        after = unit_rows(map_to_space(foreign[:few], majority, pairs, draw))
     except SpaceError as error:
         return record | {"refused": True, "after": record["before"], "why": str(error)}
     after[:known] = pure[:known]

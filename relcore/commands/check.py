@@ -21,7 +21,7 @@ from relcore.files.saving import SPACE_KINDS, need_suffix, write_space
 from relcore.passport.charts import CheckChart
 from relcore.passport.check import Checked, CheckRows, check
 from relcore.passport.passport import SUFFIX, Passport
-from relcore.passport.repair import repaired
+from relcore.passport.repair import repair
 from relcore.spaces.space import LatentSpace
 
 
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> Report:
     notes = [*report.notes]
     if options.repair:
         again = load(space_spec(options.again), again=True) if options.again else None
-        whole, told = repaired(space, found, again, task.random_state)
+        whole, told = repair(space, found, again, task.random_state)
         write_space(whole, options.repair)
         notes.append(told)
     if options.plan:
@@ -119,7 +119,7 @@ def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
         "Or embed all of the ids again.",
         f"Write these rows to the store under their ids, and check again: relscope check {place}",
     ]
-    rows = np.argsort(-found.ranks, kind="stable")[: found.first.sum() * bool(len(found.ranks))]
+    rows = np.argsort(-found.ranks, kind="stable")[: found.suspected_rows.sum() * bool(len(found.ranks))]
     told = {"store": place, "verdict": found.verdict, "rows": found.n, "estimated": found.count}
     told |= {"not seen": found.limits, "steps": steps * bool(len(rows)), "ids": [*map(str, space.ids[rows])]}
     return told

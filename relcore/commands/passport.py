@@ -228,7 +228,9 @@ def _check(options: argparse.Namespace) -> Report:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
     fine = change.kind in ACCEPTED[: ACCEPTED.index(options.gate) + 1]
     report = change.report(passport=asdict(passport.card), alarm=not fine)
-    marks = [f"{len(rows):,} of {found.n:,} rows have {MARKS[name]}." for name, rows in found.parted.items()]
+    marks = [
+        f"{len(rows):,} of {found.n:,} rows have {MARKS[name]}." for name, rows in found.partial_marks.items()
+    ]
     alarm = [] if fine else [f"An alarm: more than --gate {options.gate} accepts."]
     return replace(report, notes=[*report.notes, *marks, *alarm])
 

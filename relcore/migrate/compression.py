@@ -25,7 +25,7 @@ from relcore.migrate.evaluate import (
     Sides,
     added_scores,
     covariance,
-    ranked,
+    reranked,
     search,
 )
 from relcore.migrate.migration import TITLES, Migration
@@ -106,7 +106,7 @@ def compressed_lists(
 
     def ranked_again(side: str, Q: np.ndarray, corpus: np.ndarray, depth: int) -> np.ndarray:
         rows = search(Q, corpus, max(depth, RESCORED), trial.own)
-        return ranked(*(full.get(side) or added_scores(*queries, corpora, weight)), rows, depth)
+        return reranked(*(full.get(side) or added_scores(*queries, corpora, weight)), rows, depth)
 
     return trial.lists(Sides(*coded), weight, k, find=ranked_again if form == "binary" else None)
 

@@ -401,10 +401,10 @@ class Candidates(NamedTuple):
 
     def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
         """The candidates (q, n) from the lists of the two queries, each (q, ≥ n); −1 stands for none."""
-        return by_turns([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
+        return interleaved([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
 
 
-def by_turns(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
+def interleaved(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
     """The first n distinct rows (q, n) when lists (q, ≥ n) are read in turn; −1 stands for none."""
     rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
     order = np.argsort(rows, axis=1, kind="stable")
@@ -418,7 +418,7 @@ def by_turns(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
     return taken
 
 
-def ranked(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
+def reranked(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
     """The k of each query's candidates (q, n) with the largest inner product, (q, k); −1 stands for none."""
     found = np.full((len(queries), k), -1, dtype=np.int64)
     for block in row_blocks(len(queries), 64):
@@ -522,7 +522,7 @@ class RetrievalTask:
             found["twice"] = find("twice", *added_scores(*queries, corpora, weight), k)
         if cascaded:
             candidates = self.candidates.of(found["keep"], found["bridge"])
-            found["cascade"] = ranked(self.new_queries, self.new_corpus, candidates, k)
+            found["cascade"] = reranked(self.new_queries, self.new_corpus, candidates, k)
         if "re-embed" in options and is_new:
             found["re-embed"] = find("new", *sides.new, k)
         return {name: found[name][:, :k] for name in OPTIONS if name in options and name in found}

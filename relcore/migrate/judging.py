@@ -157,10 +157,10 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
             waiting.append(question)
             continue
         counts[preferred] += 1
-        if looks()[counts["keep"] + counts["other"]].ends[counts["other"]]:
+        if sequential_test()[counts["keep"] + counts["other"]].ends[counts["other"]]:
             waiting = []
             break
-    p = looks()[counts["keep"] + counts["other"]].p[counts["other"]]
+    p = sequential_test()[counts["keep"] + counts["other"]].p[counts["other"]]
     return Tally(
         answers.option, **counts, p=float(p), question=next(iter(waiting), None), n_left=len(waiting)
     )
@@ -179,7 +179,7 @@ class SignTest(NamedTuple):
 
 
 @cache
-def looks() -> tuple[SignTest, ...]:
+def sequential_test() -> tuple[SignTest, ...]:
     """The sign test after 0 to 50 answers; its p-values are over all paths of a fair coin, and so account for
     earlier looks.
     """

@@ -742,9 +742,11 @@ def migrate(
 
     Parameters
     ----------
-    old, new : (n, d_old), (m, d_new) Vectors of the corpus by the old model; vectors of some of its rows,
-    with the same ids, by the new model.
-    queries : (q, d_old), (q, d_new), optional The queries of `spec.judgements` by both models.
+    old, new : (n, d_old), (m, d_new)
+        Vectors of the corpus by the old model; vectors of some of its rows, with the same ids, by the new
+        model.
+    queries : (q, d_old), (q, d_new), optional
+        The queries of `spec.judgements` by both models.
 
     Raises
     ------

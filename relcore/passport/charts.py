@@ -17,7 +17,7 @@ from relcore.passport.check import Checked, CheckRows
 from relcore.passport.passport import (
     Passport,
     check,
-    common,
+    common_dimensions,
     correlation,
     encode_texts,
     latest,
@@ -104,7 +104,7 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     replaces the first."""
     ids, X, Y = paired(passport, new)
     change = check(passport, new)
-    X, Y = (X, Y) if change.cosine is None else common(X, Y)
+    X, Y = (X, Y) if change.cosine is None else common_dimensions(X, Y)
     n, other = len(ids), derangement(len(ids), np.random.default_rng(0))
     U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
     old, now, lines = U @ U.T, V @ V.T, []
@@ -155,8 +155,8 @@ def map_of(space: LatentSpace, checked: Checked) -> Lines:
     coloured."""
     drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
     places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
-    first = checked.first
-    groups = {"the other rows": ~first[drawn], checked.of_first: first[drawn]}
+    first = checked.suspected_rows
+    groups = {"the other rows": ~first[drawn], checked.first_in_words: first[drawn]}
     ids = space.ids[drawn]
     lines = tuple(
         Line(name, *places[some].T, labels=[f"{one:.80}" for one in ids[some]])

@@ -66,7 +66,8 @@ class Checked(Reported):
 
     Attributes
     ----------
-    marks : name of `MARKS` → numbers (m,) of the rows stored in that way slope, slope_high : float, optional
+    marks : name of `MARKS` → numbers (m,) of the rows stored in that way
+    slope, slope_high : float, optional
         The slope between the two parts whose axes differ most, over `axes` held-out axes, with the upper end
         of its 95 % interval: 1 as within one model, 0 in other coordinates. None for the reason in `unfit`.
     log_ratio : (n,) float32
@@ -108,10 +109,10 @@ class Checked(Reported):
             return "two models" if self.slope_high < MIXED else "suspicious"
         if self.change is not None and self.change.kind not in UNCHANGED:
             return "changed"
-        return "marks" if self.parted else "nothing found"
+        return "marks" if self.partial_marks else "nothing found"
 
     @property
-    def parted(self) -> dict[str, np.ndarray]:
+    def partial_marks(self) -> dict[str, np.ndarray]:
         """The marks that only some rows have; repeated rows do not suggest a second model."""
         return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
 
@@ -123,17 +124,17 @@ class Checked(Reported):
         return self.log_ratio if self.verdict in ("two models", "suspicious") else self.unlike
 
     @property
-    def first(self) -> np.ndarray:
+    def suspected_rows(self) -> np.ndarray:
         """The first-ranked rows (n,), as many as are estimated to be of another model; a tenth if there is no
         estimate."""
         if not len(self.ranks):
-            return np.isin(np.arange(self.n), [row for rows in self.parted.values() for row in rows])
+            return np.isin(np.arange(self.n), [row for rows in self.partial_marks.values() for row in rows])
         most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
         return np.isin(np.arange(self.n), np.argsort(-self.ranks, kind="stable")[:most])
 
     @property
-    def of_first(self) -> str:
-        """A phrase on what the rows of `first` have in common."""
+    def first_in_words(self) -> str:
+        """A phrase on what the `suspected_rows` have in common."""
         if self.verdict in ("two models", "suspicious"):
             return "likelier of another model"
         return "least like the trusted rows (a tenth)" if len(self.unlike) else "stored in another way"
@@ -170,7 +171,7 @@ class Checked(Reported):
         for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
             if len(values):
                 table[name] = values
-        for name, rows in self.parted.items():
+        for name, rows in self.partial_marks.items():
             table[name] = np.isin(np.arange(self.n), rows)
         order = np.argsort(-self.ranks, kind="stable") if len(self.ranks) else np.arange(self.n)
         return table.iloc[order].reset_index(drop=True)

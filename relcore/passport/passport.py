@@ -360,7 +360,7 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     of_gram = correlation(old[apart], now[apart])
     by_chance = [correlation(old[apart], now[np.ix_(one, one)][apart]) for one in orders[:FEW_DRAWS]]
     gram = _evidence(of_gram, [_of_sample(old, now, one) for one in samples[:FEW_DRAWS]], by_chance)
-    shared = common(X, Y)
+    shared = common_dimensions(X, Y)
     cosine, (kind, others) = None, _of_coordinates(*shared)
     if kind and kind != "mixed" and {*widths} != {shared[0].shape[1]}:
         kind = "cut"
@@ -378,7 +378,7 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     return Change(kind, n, widths, cosine, gram, most, scale, missing, others=others)
 
 
-def common(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def common_dimensions(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both sides (n, d) and (n, e) on their common dimensions, without final ones that are zero in all rows
     of one side."""
     width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))

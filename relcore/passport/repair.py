@@ -13,7 +13,7 @@ from relcore.passport.check import Checked
 from relcore.spaces.space import LatentSpace
 
 
-def mapped(
+def map_to_space(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
 ) -> np.ndarray:
     """Rows X (m, d) mapped into the space of rows Y (n, e), (m, e) float32. The map is fitted on pairs (2, p)
@@ -48,24 +48,24 @@ def mapped(
     return (unit_rows(first @ mapping) * size + means[1]).astype(np.float32)
 
 
-def repaired(
+def repair(
     space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
 ) -> tuple[LatentSpace, str]:
     """The space with its smaller part mapped into the space of the larger one, and a sentence on the quality
     of the map. `again` has rows of the smaller part, embedded by the larger part's model. A third of them is
-    hidden from `mapped`, and is searched among all rows before and after.
+    hidden from `map_to_space`, and is searched among all rows before and after.
 
     Raises
     ------
     SpaceError
-        A single part, ids of `again` that are not in the smaller part, and as `mapped`.
+        A single part, ids of `again` that are not in the smaller part, and as `map_to_space`.
     """
-    X, small = np.array(space.vectors), checked.first
+    X, small = np.array(space.vectors), checked.suspected_rows
     if checked.verdict not in ("two models", "suspicious"):
         raise SpaceError("repair: expected two parts, got one; without them there is nothing to map")
     rows, rest = np.flatnonzero(small), np.flatnonzero(~small)
     if again is None:
-        X[rows] = mapped(X[rows], X[rest], None, random_state)
+        X[rows] = map_to_space(X[rows], X[rest], None, random_state)
         told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test it."
         return _with(space, X), told
     shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
@@ -75,7 +75,7 @@ def repaired(
 
     def fit(some: np.ndarray) -> np.ndarray:
         pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
-        return mapped(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
+        return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
     sides = {"before": X[rows], "after": fit(np.flatnonzero(~tested))}
     among = {name: np.r_[side, X[rest]] for name, side in sides.items()}

@@ -7,7 +7,7 @@ from scipy.special import comb
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.charts import CascadePrice, chart_of
-from relcore.migrate.evaluate import OPTIONS, Candidates, by_turns, ranked, search
+from relcore.migrate.evaluate import OPTIONS, Candidates, interleaved, reranked, search
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import Rate, expected_rows, price_of
 from tests.relcore.migrate.planted import migration_spaces
@@ -15,8 +15,8 @@ from tests.relcore.migrate.planted import migration_spaces
 
 def test_lists_are_read_by_turns_without_repeats():
     first, second = np.array([[4, 2, 7, -1]]), np.array([[2, 4, 9, 5]])
-    assert by_turns([first, second], 4).tolist() == [[4, 2, 7, 9]]
-    assert by_turns([first], 4).tolist() == [[4, 2, 7, -1]]
+    assert interleaved([first, second], 4).tolist() == [[4, 2, 7, 9]]
+    assert interleaved([first], 4).tolist() == [[4, 2, 7, -1]]
     assert Candidates("old", 2).of(first, second).tolist() == [[4, 2]]
     assert Candidates("bridged", 3).of(first, second).tolist() == [[2, 4, 9]]
 
@@ -24,9 +24,9 @@ def test_lists_are_read_by_turns_without_repeats():
 def test_candidates_are_ranked_by_the_new_model_and_all_rows_as_candidates_are_re_embedding(rng):
     queries, corpus = rng.normal(size=(70, 8)), rng.normal(size=(40, 8))
     candidates = np.array([rng.permutation(40) for _ in queries])
-    assert (ranked(queries, corpus, candidates, 10) == search(queries, corpus, 10)).all()
+    assert (reranked(queries, corpus, candidates, 10) == search(queries, corpus, 10)).all()
     candidates[:, 3:] = -1
-    found = ranked(queries, corpus, candidates, 5)
+    found = reranked(queries, corpus, candidates, 5)
     assert (found[:, 3:] == -1).all()
     scores = np.take_along_axis(queries @ corpus.T, found[:, :3], axis=1)
     assert (np.diff(scores, axis=1) <= 0).all()

@@ -20,8 +20,8 @@ from relcore.migrate.judging import (
     Answer,
     BlindAnswers,
     average_overlap,
-    looks,
     questions,
+    sequential_test,
     tally,
     with_answers,
 )
@@ -31,7 +31,7 @@ from tests.relcore.migrate.planted import migration_spaces
 
 def test_of_two_equal_sides_one_is_called_better_in_at_most_5_percent():
     paths, ended = np.ones(1), 0.0  # a fair coin that has not ended the test, by the number of heads
-    for n, look in enumerate(looks()):
+    for n, look in enumerate(sequential_test()):
         clear = ended + paths[look.p <= LEVEL].sum()
         assert clear <= LEVEL
         assert n < 20 or clear > 0.02

@@ -15,7 +15,7 @@ from relcore.files.saving import write_space
 from relcore.passport.charts import map_of
 from relcore.passport.check import Checked, marks_of, name_of
 from relcore.passport.mixture import MIXED, ShortAxes, halves, parts_of
-from relcore.passport.repair import mapped
+from relcore.passport.repair import map_to_space
 
 D, N = 128, 2400
 
@@ -204,13 +204,13 @@ def test_pairs_map_one_model_into_the_other_and_too_few_are_refused():
     X = FIRST(700)
     Y = X @ np.linalg.qr(np.random.default_rng(3).normal(size=(D, D)))[0].astype(np.float32)
     pairs = np.stack([np.arange(60), 400 + np.arange(60)])
-    moved = mapped(Y[:300], np.r_[X[300:], X[:60]], pairs)
+    moved = map_to_space(Y[:300], np.r_[X[300:], X[:60]], pairs)
     near = unit_rows(moved) @ unit_rows(X[:300]).T
     assert np.mean(near.argmax(axis=1) == np.arange(300)) > 0.95
     with pytest.raises(SpaceError, match="expected 10 pairs or more, got 5"):
-        mapped(Y[:300], X[300:], pairs[:, :5])
+        map_to_space(Y[:300], X[300:], pairs[:, :5])
     with pytest.raises(SpaceError, match="expected 1,000 rows of each model, got 300"):
-        mapped(Y[:300], X[300:])
+        map_to_space(Y[:300], X[300:])
 
 
 def test_the_command_ranks_repairs_and_plans(mixed, tmp_path, monkeypatch, capsys):
