@@ -20,11 +20,10 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from relcore.compare.scene import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.check import (
         DriftCheck as DriftCheck,
-        DriftSeries as DriftSeries,
         Thresholds as Thresholds,
         drift as drift,
     )
-    from relcore.drift.reports import DriftChart as DriftChart, DriftLines as DriftLines
+    from relcore.drift.reports import DriftChart as DriftChart
     from relcore.encoders.words import load_words as load_words
     from relcore.figures.charts import (
         Line as Line,
@@ -95,8 +94,6 @@ _MODULES = {
     "BootstrapSpec": "linking.spec",
     "DriftChart": "drift.reports",
     "DriftCheck": "drift.check",
-    "DriftLines": "drift.reports",
-    "DriftSeries": "drift.check",
     "InverseRelativeProjection": "represent.translation",
     "InversionSpec": "invert.inversion",
     "LatentSpace": "spaces.space",

@@ -14,25 +14,21 @@ from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import plain, plain_html
 from app.tables import report_table, short_numbers
-from app.widgets import several_spaces, space_labels
+from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import short
 from relcore.drift.check import (
-    AGAINST,
-    MOST_VERSIONS,
     QUANTITIES,
     SITUATIONS,
     TABLES,
     DriftCheck,
-    DriftSeries,
     DriftVerdict,
     Thresholds,
     as_toml,
     describe,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
-from relcore.drift.reports import DriftChart, DriftLines, DriftMap, ordered, report
+from relcore.drift.reports import DriftChart, ordered, report
 
 _STARTS_ITSELF = 20.0  # seconds
 _HEIGHT = 400  # of the table of many checks
@@ -41,41 +37,14 @@ _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "b
 
 def draw(workspace: Workspace) -> None:
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    modes = {"Two versions": two_versions, "A series": series, "A passport": passport.draw}
-    if len(workspace.spaces) < 3:
-        del modes["A series"]
+    modes = {"Two versions": two_versions, "A passport": passport.draw}
     with choosers:
-        told = "A series: all versions, in order. A passport: a few anchors with the vectors that they had."
-        mode = segments(
-            "Compare", tuple(modes), "drift.mode" if "A series" in modes else "drift.mode-of-two", help=told
-        )
+        told = "A passport: a few anchors with the vectors that they had."
+        mode = segments("Compare", tuple(modes), "drift.mode", help=told)
     try:
         modes[mode](workspace, choosers)
     except SpaceError as error:
         messages.error(error)
-
-
-def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
-    with choosers:
-        told = "Versions, in their order"
-        versions = several_spaces(told, workspace.spaces, "drift.versions", MOST_VERSIONS)
-        against = segments("Compare with", AGAINST, "drift.against", "previous")
-    if len(versions) < 2:
-        messages.info("Choose two versions or more.", icon=":material/timeline:")
-        return
-    specs, task, label = tuple(versions), DriftSeries(), f"Compare {len(versions)} versions"
-    drift = results.computed(task, specs, label=label, unasked_seconds=_STARTS_ITSELF)
-    if drift is None:
-        return
-    messages.lead(f"<b>{plain_html(drift.headline(against))}</b>")
-    settings = {"spaces": specs, "digests": compute.digests(specs), "series": task}
-    for recipe in (DriftLines(**settings, against=against), DriftMap(**settings)):
-        exports.figure(recipe.draw(drift), f"{recipe.figure}.chart")
-    caption(
-        f"{drift.n:,} rows that all versions have, {drift.n_queries:,} of them as queries, k = {drift.k}."
-        f" Churn: share of the nearest neighbours that changed, by chance {short(drift.chance_churn)}. ρ:"
-        " what remains after shift, scale and rotation. Rows of the map are old versions, columns new ones."
-    )
 
 
 def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:

@@ -4,11 +4,13 @@ Word vectors are saved after each epoch of a training on 300 news reports. The s
 more epoch changes says when the space has settled.
 """
 
+from itertools import pairwise
+
 from gensim.models import Word2Vec
 from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
-from relcore import DriftLines, DriftSeries, LatentSpace, SpaceSpec
+from relcore import LatentSpace, Line, Lines, chart_exportable, drift
 
 with open(datapath("lee_background.cor"), encoding="utf-8") as text:
     sentences = [simple_preprocess(line) for line in text]
@@ -20,8 +22,9 @@ for epoch in range(1, 7):
     words = [str(word) for word in model.wv.index_to_key]
     spaces.append(LatentSpace(model.wv.vectors.copy(), words, name=f"epoch {epoch}"))
 
-series = DriftSeries().run(spaces)
-print(series.headline())
-specs = tuple(SpaceSpec("file", space.name) for space in spaces)
-figure = DriftLines(spaces=specs).draw(series)
+changes = [drift(old, new) for old, new in pairwise(spaces)]
+churn = [change.of("everything_new", "churn").value for change in changes]
+print(f"neighbours that changed: first {churn[0]:.3f}, last {churn[-1]:.3f}")
+lines = Lines((Line("churn", range(2, 7), churn),), "epoch", "share of neighbours that changed")
+figure = chart_exportable(lines)
 figure.save("checkpoints.html")

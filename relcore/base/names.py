@@ -485,8 +485,6 @@ FIGURES = {
     "spectrum": Named("", ".compare.scene:Spectrum"),
     "anchor-audit": Named("", ".compare.audit:AnchorAudit"),
     "drift": Named("", ".drift.reports:DriftChart"),
-    "drift-series": Named("", ".drift.reports:DriftLines"),
-    "drift-map": Named("", ".drift.reports:DriftMap"),
     "training": Named("", ".compare.scene:Training"),
     "all-pairs": Named("", ".compare.scene:PairMap"),
     "differences": Named("", ".compare.differences:GroupDifferences"),
@@ -507,9 +505,11 @@ FIGURES = {
     "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
 }
 
-# Studies of version 0.1.0 that were renamed, by the name of their figure; "" if none draws it now.
+# Figures of earlier versions, and the study that draws each now; "" if none does.
 FORMER_FIGURES = {
     "cross-domain": "",
+    "drift-map": "",
+    "drift-series": "",
     "inversion-grid": "pruning",
     "inversion-lengths": "",
     "migration": "",

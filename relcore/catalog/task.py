@@ -159,7 +159,7 @@ def recipe_of(described: Any) -> Recipe:
     if isinstance(kind, str) and kind in FORMER_FIGURES:
         study = FORMER_FIGURES[kind]
         now = f"now the study {study!r} draws this figure" if study else "this version does not draw it"
-        raise SpaceError(f"recipe of {kind}: version 0.1.0 of Relscope opens it; {now}")
+        raise SpaceError(f"recipe of {kind}: an earlier version of Relscope opens it; {now}")
     if not isinstance(kind, str) or kind not in FIGURES:
         near = get_close_matches(str(kind), FIGURES, n=_NAMED, cutoff=0)
         raise SpaceError(

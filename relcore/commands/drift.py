@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from relcore.base.errors import SpaceError
-from relcore.base.numbers import short
-from relcore.base.report import Report, Table
+from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
-from relcore.commands.arguments import ByRow, CommandOptions, Results, Scheduler, loaded_spaces, values_of
+from relcore.catalog.naming import SPACE_HELP
+from relcore.commands.arguments import ByRow, CommandOptions, Results, Scheduler, spaces_of, values_of
 from relcore.commands.running import computed
 from relcore.drift.check import (
-    LINES,
     DriftCheck,
-    DriftSeries,
     Thresholds,
     default_file,
     read_thresholds,
@@ -36,9 +31,7 @@ class DriftOptions:
     old: str = setting(metavar="OLD", help=SPACE_HELP)
     new: str = setting(
         metavar="NEW",
-        nargs="?",
-        help="the new version of the same rows; rows are paired by id. Without it, OLD is a folder of"
-        " versions such as checkpoints: each is compared with the one before, and the last two are judged",
+        help="the new version of the same rows; rows are paired by id",
     )
     gate: str = setting(
         "either",
@@ -49,7 +42,7 @@ class DriftOptions:
     thresholds: str = setting(
         None,
         metavar="FILE",
-        help="How much may change, .toml or .json; --print-thresholds shows the default.",
+        help="How much may change, .toml; --print-thresholds shows the default.",
     )
 
 
@@ -67,7 +60,6 @@ OPTIONS = CommandOptions(
     " alarm, 0 without one, 2 after an error.",
     (
         "v1.npz v2.npz --gate everything-new --format markdown > drift.md",
-        "checkpoints",
         "--print-thresholds > thresholds.toml",
     ),
     more=_add_thresholds,
@@ -85,30 +77,9 @@ class _Printed(argparse.Action):
 def run(options: argparse.Namespace) -> Report:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
-    versions, loaded = loaded_spaces(options, versions_of(options))
-    specs, spaces = versions[-2:], loaded[-2:]
-    drift, tables = computed(task, specs, spaces, options), []
-    if len(versions) > 2:
-        series = computed(DriftSeries(**values_of(options, DriftSeries)), versions, loaded, options)
-        steps = [series.steps(situation, quantity, "previous") for situation, quantity, _ in LINES]
-        rows = [["version", *(title for *_, title in LINES)]]
-        for name, *values in zip(series.names[1:], *steps, strict=True):
-            rows.append([name, *map(short, values)])
-        tables.append(Table(shown=rows, title=series.headline()))
+    specs, spaces = spaces_of(options, (options.old, options.new))
+    drift = computed(task, specs, spaces, options)
     verdict = drift.judged(thresholds)
     recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
     recipe |= {"drift": task, "thresholds": thresholds}
-    found = report(drift, verdict, gate, {"drift": lambda: DriftChart(**recipe).draw(drift)})
-    return replace(found, tables=[*tables, *found.tables])
-
-
-def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
-    """OLD and NEW, or all versions in the folder OLD."""
-    if options.new is not None:
-        return [space_spec(options.old), space_spec(options.new)]
-    versions = space_specs(options.old)
-    if len(versions) < 2:
-        raise SpaceError(
-            f"{options.old!r:.200}: expected a folder of two versions or more, got one version; name NEW, too"
-        )
-    return versions
+    return report(drift, verdict, gate, {"drift": lambda: DriftChart(**recipe).draw(drift)})

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pandas as pd
 
 from relcore.base import records
 from relcore.base.access import expanded, regular_file
-from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
 from relcore.base.settings import setting
@@ -30,20 +29,16 @@ from relcore.drift.measures import (
     STEPS,
     Broken,
     Measure,
-    SearchedRows,
-    across,
     broken,
     chance_churn,
-    churn,
     decompose,
-    jittered,
     measures_of,
     neighbour_shares,
 )
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels
-from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows, match
+from relcore.spaces.matching import Match, distinct_names, known_rows, match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import Split
 
@@ -115,13 +110,10 @@ class Thresholds:
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
-    """The thresholds in a .toml or .json file; missing ones take their defaults."""
+    """The thresholds in a .toml file; missing ones take their defaults."""
     path = expanded(path)
-    suffix = path.suffix.lower()
-    if suffix == ".json":
-        return records.from_json(Thresholds, records.read_file(path, _WHAT), str(path))
-    if suffix != ".toml":
-        raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {suffix or 'no suffix'}")
+    if (suffix := path.suffix.lower()) != ".toml":
+        raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got {suffix or 'no suffix'}")
     if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
         raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,}")
     try:
@@ -353,25 +345,6 @@ class Drift:
         return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
 
 
-# Settings that both a check and a series have.
-NEIGHBOURS = setting(10, label="Neighbours k", low=1, help="Number of neighbours of each query.")
-DRAWN = setting(
-    QUERIES,
-    option="queries",
-    low=FEWEST_ROWS,
-    help="Number of queries, drawn by a hash of their ids; their neighbours are searched among all rows.",
-)
-NOISE = setting(
-    JITTER,
-    option="noise",
-    low=0,
-    below=1,
-    metavar="SHARE",
-    help="Numeric noise of a model that runs twice, as a share of a row's length; 1/2048 rounds to float16.",
-)
-STATE = setting(0, low=0, help="Random state of queries and noise.")
-
-
 @dataclass(frozen=True)
 class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two versions"):
     """Compare two versions of the same rows, paired by id: old first, then new.
@@ -383,11 +356,24 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     5
     """
 
-    k: int = NEIGHBOURS
-    n_queries: int = DRAWN
-    jitter: float = NOISE
+    k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours of each query.")
+    n_queries: int = setting(
+        QUERIES,
+        option="queries",
+        low=FEWEST_ROWS,
+        help="Number of queries, drawn by a hash of their ids; their neighbours are searched among all rows.",
+    )
+    jitter: float = setting(
+        JITTER,
+        option="noise",
+        low=0,
+        below=1,
+        metavar="SHARE",
+        help="Numeric noise of a model that runs twice, as a share of a row's length; 1/2048 rounds to"
+        " float16.",
+    )
     shared: bool = setting(False, help="Rows that the new version lacks are left out without an alarm.")
-    random_state: int = STATE
+    random_state: int = setting(0, low=0, help="Random state of queries and noise.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """Expected seconds on two idle cores: two products in float64, and eight searches."""
@@ -573,154 +559,3 @@ def circumstances(drift: Drift) -> str:
 
 def _low(value: float) -> str:
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
-
-
-# Drift over a series of versions, such as checkpoints.
-
-MOST_VERSIONS = 40
-AGAINST = {"previous": Named("the version before"), "first": Named("the first version")}
-LINES = (
-    (EVERYTHING_NEW, "churn", "everything new: churn"),
-    (EVERYTHING_NEW, "rho", "everything new: ρ"),
-    (NEW_QUERIES, "churn", "new queries, old vectors: churn"),
-    (NEW_QUERIES, "lost", "new queries, old vectors: lost"),
-)
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesDrift:
-    """The drift from each version (row, the older one) to each other one (column, the newer one).
-
-    Attributes
-    ----------
-    n, k, n_queries : int
-        Rows that all versions have, neighbours of each query, queries.
-    churn, rho : arrays (v, v)
-        "everything_new"; ρ is symmetric, and churn is so up to ties.
-    across_churn, lost : arrays (v, v)
-        "new_queries": the column's version searches the row's version; NaN for different widths.
-    noise : array (v,)
-        Churn of each version under numeric noise.
-    """
-
-    names: tuple[str, ...]
-    n: int
-    k: int
-    n_queries: int
-    churn: np.ndarray
-    rho: np.ndarray
-    across_churn: np.ndarray
-    lost: np.ndarray
-    noise: np.ndarray
-
-    @property
-    def chance_churn(self) -> float:
-        return chance_churn(self.n, self.k)
-
-    def matrix(self, situation: str, quantity: str) -> np.ndarray:
-        if situation == NEW_QUERIES:
-            return self.lost if quantity == "lost" else self.across_churn
-        return self.rho if quantity == "rho" else self.churn
-
-    def steps(self, situation: str, quantity: str, against: str) -> np.ndarray:
-        need_one_of("against", against, AGAINST)
-        matrix = self.matrix(situation, quantity)
-        return matrix.diagonal(1) if against == "previous" else matrix[0, 1:]
-
-    def table(self) -> pd.DataFrame:
-        matrices = {f"{name} {quantity}": self.matrix(name, quantity) for name, quantity, _ in LINES}
-        return pd.DataFrame(
-            {"old": self.names[i], "new": self.names[j]}
-            | {name: float(matrix[i, j]) for name, matrix in matrices.items()}
-            for i, j in permutations(range(len(self.names)), 2)
-        )
-
-    def headline(self, against: str = "previous") -> str:
-        steps = self.steps(EVERYTHING_NEW, "churn", against)
-        worst = int(np.argmax(steps))
-        old = self.names[worst] if against == "previous" else self.names[0]
-        last = f" The last changed {100 * steps[-1]:.0f} %." if worst + 1 < len(steps) else ""
-        return (
-            f"{self.names[worst + 1]!r} changed most: {100 * steps[worst]:.0f} % of the {self.k} nearest"
-            f" neighbours are others than in {old!r}.{last}"
-        )
-
-
-@dataclass(frozen=True)
-class DriftSeries(Task[SeriesDrift], kind="drift-series", title="Drift over a series of versions"):
-    """The task that compares all versions of a series, in order, on their shared rows; settings as in
-    `DriftCheck`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from relcore import DriftSeries, LatentSpace
-    >>> X, rng = np.random.default_rng(0).normal(size=(100, 5)), np.random.default_rng(1)
-    >>> rows = [X + noise * rng.normal(size=X.shape) for noise in (0, 0.1, 2)]
-    >>> ids = [f"row {row}" for row in range(100)]
-    >>> versions = [LatentSpace(one, ids, name=f"v{number}") for number, one in enumerate(rows)]
-    >>> DriftSeries().run(versions).headline().partition(":")[0]
-    "'v2' changed most"
-    """
-
-    k: int = NEIGHBOURS
-    n_queries: int = DRAWN
-    jitter: float = NOISE
-    random_state: int = STATE
-
-    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Expected seconds on two idle cores: a decomposition per pair, a search per ordered pair."""
-        n, d, v = len(spaces[0]), max(space.dimension for space in spaces), len(spaces)
-        pairs = v * (v - 1) / 2 * (n * d**2 * 7e-11 + 5e-9 * d**3)
-        return 0.2 + pairs + v * (v + 3) * n * min(n, self.n_queries) * (d + 50) / 2e10
-
-    def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
-    ) -> SeriesDrift:
-        """Raises SpaceError for fewer than two versions, too many, or too few shared rows."""
-        versions, ids = _aligned(spaces)
-        v, k = len(versions), min(self.k, len(ids) - 2)
-        queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)
-        centred, plain = (
-            [SearchedRows.of(version, queries, k, self.jitter, center) for version in versions]
-            for center in (True, False)
-        )
-        churned, rho = np.zeros((v, v)), np.zeros((v, v))
-        moved, lost = np.full((v, v), np.nan), np.full((v, v), np.nan)
-        np.fill_diagonal(moved, 0)
-        np.fill_diagonal(lost, 0)
-        for done, (old, new) in enumerate(permutations(range(v), 2)):
-            report(done, v * (v - 1), "comparing versions")
-            churned[old, new] = churn(centred[old], centred[new]).mean()
-            if old < new:
-                rho[old, new] = rho[new, old] = decompose(versions[old], versions[new]).rho
-            if versions[old].shape[1] == versions[new].shape[1]:
-                searched = across(plain[old], plain[new])
-                moved[old, new], lost[old, new] = searched.churn.mean(), searched.lost.mean()
-        rng, noise = np.random.default_rng(self.random_state), []
-        for version in versions:
-            runs = [jittered(version, self.jitter, rng) for _ in range(2)]
-            noise.append(churn(*(SearchedRows.of(run, queries, k, self.jitter, True) for run in runs)).mean())
-        names, facts = tuple(distinct_names(spaces)), (len(ids), k, len(queries))
-        return SeriesDrift(names, *facts, churned, rho, moved, lost, np.array(noise))
-
-
-def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
-    if not 2 <= len(spaces) <= MOST_VERSIONS:
-        raise SpaceError(
-            f"series: expected 2 to {MOST_VERSIONS} versions, got {len(spaces)}; choose every tenth, say"
-        )
-    ids = known_ids(spaces)
-    if not len(ids):
-        raise NoCommonId(
-            "series: expected rows that all versions have, got none; give all files the same id column"
-        )
-    rows = [space.rows(ids) for space in spaces]
-    alive = np.all([space.norms[own] > 0 for space, own in zip(spaces, rows, strict=True)], axis=0)
-    if np.count_nonzero(alive) < FEWEST_ROWS:
-        raise SpaceError(
-            f"series: expected {FEWEST_ROWS} rows or more that all versions have, got"
-            f" {np.count_nonzero(alive)}; compare more rows, or leave out the version that lacks them"
-        )
-    vectors = [space.vectors[own[alive]] for space, own in zip(spaces, rows, strict=True)]
-    return vectors, np.asarray(ids, dtype=object)[alive]

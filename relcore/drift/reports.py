@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from relcore.base.errors import need_one_of
 from relcore.base.numbers import general, short
 from relcore.base.report import Report, Table
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, load_all
 from relcore.drift.check import (
-    AGAINST,
-    LINES,
-    QUANTITIES,
     SITUATIONS,
     TABLES,
     Check,
     Drift,
     DriftCheck,
-    DriftSeries,
     DriftVerdict,
-    SeriesDrift,
     Thresholds,
     cautions,
     circumstances,
@@ -33,7 +27,7 @@ from relcore.drift.check import (
     shares_in_words,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
-from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
+from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.scores.score import Z95
 
@@ -117,11 +111,10 @@ def ordered(verdict: DriftVerdict) -> list[Check]:
     )
 
 
-# Figures from their recipes: churn by class of two versions, lines and a heat map of a series.
+# The figure from its recipe: churn by class of two versions.
 
 _MOST_CLASSES = 40
 _LONGEST = 18
-_NUMBERED = 8  # versions up to which cells have room for numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,45 +141,6 @@ class DriftChart(Recipe, figure="drift"):
         drawn = chart_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
         verdict = drift.judged(self.thresholds)
         return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftMap(Recipe, figure="drift-map"):
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    series: DriftSeries = DriftSeries()
-
-    def draw(self, result: SeriesDrift | None = None) -> Exportable:
-        drift = result or self._computed()
-        chart = version_matrices(drift)
-        return chart_exportable(chart, self.to_json(), "relscope-drift-map", table=drift.table)
-
-    def _computed(self) -> SeriesDrift:
-        return self.series.run(load_all(self.spaces, self.digests, self.figure))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftLines(DriftMap):
-    """The change of each version of a series, as lines.
-
-    Examples
-    --------
-    >>> from relcore import DriftLines, SpaceSpec
-    >>> DriftLines(spaces=tuple(SpaceSpec("file", f"epoch-{epoch}.npy") for epoch in range(3))).figure
-    'drift-series'
-    """
-
-    figure: ClassVar[str] = "drift-series"
-
-    against: str = "previous"
-
-    def __post_init__(self) -> None:
-        need_one_of("against", self.against, AGAINST)
-
-    def draw(self, result: SeriesDrift | None = None) -> Exportable:
-        drift = result or self._computed()
-        drawn = chart_exportable(series_chart(drift, self.against), self.to_json(), "relscope-drift-series")
-        return replace(drawn, table=drift.table)
 
 
 def churn_chart(drift: Drift) -> Lines:
@@ -224,56 +178,6 @@ def churn_chart(drift: Drift) -> Lines:
         y_range=(-0.03, 1.05),
         x_names=tuple(_distinct(["all rows", *classes])),
     )
-
-
-def series_chart(series: SeriesDrift, against: str) -> Lines:
-    x = np.arange(len(series.names) - 1)
-    lines = []
-    for situation, quantity, title in LINES:
-        values = series.steps(situation, quantity, against)
-        if not np.isnan(values).all():
-            lines.append(Line(title, x, values, labels=list(series.names[1:])))
-    noise = float(series.noise.mean())
-    note = (
-        f"Compared with {AGAINST[against].title}; {series.n:,} rows, {series.n_queries:,} queries, k ="
-        f" {series.k}"
-    )
-    return Lines(
-        tuple(lines),
-        "version",
-        "share that changed",
-        baselines=(("chance level of churn", series.chance_churn), ("noise level of churn", noise)),
-        note=note,
-        y_range=(-0.03, 1.05),
-        x_names=tuple(_distinct(series.names[1:])),
-    )
-
-
-def version_matrices(series: SeriesDrift) -> Matrices:
-    names, v = tuple(_distinct(series.names)), len(series.names)
-    itself = tuple((i, i) for i in range(v))
-    panels = tuple(
-        MatrixPanel(
-            QUANTITIES[quantity].title,
-            names,
-            names,
-            series.matrix(EVERYTHING_NEW, quantity),
-            texts=None if v <= _NUMBERED else (("",) * v,) * v,
-            hover=tuple(
-                tuple(f"{quantity} {short(value)}" for value in row)
-                for row in series.matrix(EVERYTHING_NEW, quantity)
-            ),
-            note=QUANTITIES[quantity].help,
-            marked=itself,
-        )
-        for quantity in ("churn", "rho")
-    )
-    worst = np.unravel_index(np.argmax(series.churn), series.churn.shape)
-    alt = (
-        f"Heat maps of {v} by {v} versions: churn and ρ. Largest churn: {short(series.churn[worst])} between "
-        f"{series.names[worst[0]]} and {series.names[worst[1]]}. Chance level {short(series.chance_churn)}."
-    )
-    return Matrices(panels, (0.0, 1.0), "share that changed", alt, "old version", "new version", across=2)
 
 
 def _points(name: str, measures: list[Measure], beside: float) -> Line:

@@ -1,4 +1,4 @@
-"""The panel Drift: its sentences and numbers are those of the command; thresholds, a series, and what
+"""The panel Drift: its sentences and numbers are those of the command; thresholds, and what
 cannot be compared.
 """
 

@@ -58,18 +58,6 @@ NEWER = {
         "anchors": ["a", "b"],
     },
     "check": {"figure": "check", "space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
-    "drift-series": {
-        "figure": "drift-series",
-        "spaces": [_FILE, _FILE],
-        "series": {"k": 5},
-        "against": "first",
-    },
-    "drift-map": {
-        "figure": "drift-map",
-        "spaces": [_FILE, _FILE],
-        "digests": ["a", "b"],
-        "series": {"jitter": 0.01},
-    },
     "universe": {
         "figure": "universe",
         "spaces": [_FILE, _FILE],

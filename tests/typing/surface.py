@@ -14,8 +14,6 @@ from relcore import (
     BootstrapSpec,
     DriftChart,
     DriftCheck,
-    DriftLines,
-    DriftSeries,
     InverseRelativeProjection,
     InversionSpec,
     LatentSpace,
@@ -80,7 +78,7 @@ from relcore import (
     svcca,
 )
 from relcore.base.names import MetricName
-from relcore.drift.check import Drift, SeriesDrift
+from relcore.drift.check import Drift
 from relcore.figures.export import Exportable
 from relcore.files.selections import Selection
 from relcore.invert.inversion import Inversion
@@ -155,7 +153,6 @@ assert_type((LeastSquares().fit(X, rows), Affine().fit(X, rows)), tuple[LeastSqu
 
 change = assert_type(drift(space, X, DriftCheck(k=5)), Drift)
 assert_type(change.headline(change.judged(Thresholds())), str)
-assert_type(DriftSeries().run([space, space]), SeriesDrift)
 assert_type(invert(space, X, ["a"], InversionSpec(method="ridge")), Inversion)
 assert_type(migrate(space, X, spec=Migration(adapter="ridge")), MigrationResult)
 assert_type(adapters.load("bridge").transform(X), np.ndarray)
@@ -172,7 +169,7 @@ assert_type([UniverseSpec()], list[UniverseSpec])
 figures = [panes_of(pair, ["a"]), figure_of("panes.pdf"), histogram_exportable({"a": X[0]}, "norm")]
 figures += [chart_exportable(Lines((Line("a", [1, 2], [0.1, 0.2]),), "x", "y"))]
 figures += [chart_exportable(Matrices((MatrixPanel("a", ("b",), ("c",), X),), (0, 1), "score", "alt"))]
-figures += [DriftChart(old=specs[0], new=specs[1]).draw(change), DriftLines(spaces=tuple(specs)).draw()]
+figures += [DriftChart(old=specs[0], new=specs[1]).draw(change)]
 figures += [
     UniverseChart(spaces=tuple(specs)).draw(universe),
     StitchMatrix(spaces=tuple(specs)).draw(stitched),

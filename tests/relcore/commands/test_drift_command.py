@@ -104,21 +104,3 @@ def test_zero_and_missing_rows_alarm_in_both_situations_and_new_rows_do_not(gate
         assert gate(versions["v1"], "fewer.parquet", "--gate", by)[0] == 1
         assert gate("fewer.parquet", versions["v1"], "--gate", by)[0] == 0
     assert gate(versions["v1"], "fewer.parquet", "--shared")[0] == 0
-
-
-def test_a_folder_of_versions_is_a_series_and_its_last_two_are_judged(gate, refuse, versions, tmp_path):
-    folder = tmp_path / "checkpoints"
-    folder.mkdir()
-    for number, name in enumerate(("v1", "noisy", "turned", "turned")):
-        (folder / f"step-{number}.parquet").write_bytes((tmp_path / versions[name]).read_bytes())
-    code, text = gate("checkpoints")
-    assert code == 0
-    assert text.startswith("No drift")
-    assert [line.split()[0] for line in text.splitlines()[3:7]] == ["version", "step-1", "step-2", "step-3"]
-    assert "'step-3' can replace 'step-2'" in text
-    assert json.loads(gate("checkpoints", "--format", "json")[1])["old"] == "step-2"
-    (folder / "step-3.parquet").unlink()
-    assert gate("checkpoints")[0] == 1
-    for number in (1, 2):
-        (folder / f"step-{number}.parquet").unlink()
-    assert "expected a folder of two versions or more, got one version" in refuse("drift", "checkpoints")

@@ -39,7 +39,7 @@ def test_thresholds_are_written_as_they_are_read(tmp_path, made):
         ("t.toml", "a = " + "[" * 20_000, "invalid TOML"),
         ("t.toml", "[everything_new]\nchurn = " + "9" * 5000, "invalid TOML"),
         ("t.toml", "# " + "x" * 70_000, "at most 64 KB"),
-        ("t.yaml", "everything_new:", "as a .toml or .json file, got .yaml"),
+        ("t.yaml", "everything_new:", "as a .toml file, got .yaml"),
     ],
 )
 def test_files_that_are_refused(tmp_path, name, text, told):

@@ -9,7 +9,7 @@ from relcore.base.errors import SpaceError
 from relcore.compare.audit import PairAudit
 from relcore.compare.differences import Differences
 from relcore.compare.scoring import AllPairs, ExactScores
-from relcore.drift.check import DriftCheck, DriftSeries
+from relcore.drift.check import DriftCheck
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.spec import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
@@ -51,7 +51,6 @@ SCORERS = {
     "stitching": (lambda *spaces: stitch_matrix(spaces, StitchSpec(anchors=ANCHORS)).n_test, None),
     "migration": (lambda *spaces: len(parts_of(match(*spaces), 0, "random", False).held_out), None),
     "drift": (lambda *spaces: DriftCheck().run(spaces).n, MANY),
-    "drift of a series": (lambda *spaces: DriftSeries().run(spaces).n, MANY),
     "experiment": (lambda *spaces: BootstrapSpec(n_anchors=20).run(spaces).n_shared, MANY),
 }
 
