@@ -668,7 +668,7 @@ def table(cases: list[tuple[str, str, str]], found: list[dict[str, float]], n: i
             f" matrix product per row, {D} × {D}, in blocks of {BLOCK:,} rows into memory that is there."
             " Mapping is `Adapter.transform` or `Adapter.corpus` of a block in memory, in turn with the"
             " floor; its ratio is one of rows per second. Streaming is `relscope adapt` from file to file:"
-            " it reads, maps, keeps the blocks for a resumed run, and writes the target. Peak memory is of"
+            " it reads, maps and writes the target. Peak memory is of"
             " the whole process.\n"
         ),
         f"{processor()}; at the end of the run {load}.\n",

@@ -112,13 +112,6 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
         os.replace(item, path / item.name)
 
 
-def discard(folder: Path) -> None:
-    """Remove a folder; if the process is killed meanwhile, the next writer removes the rest."""
-    hidden = folder.with_name(f"{_HIDDEN}{own_name()}")
-    os.rename(folder, hidden)
-    remove(hidden)
-
-
 def sweep(folder: Path) -> None:
     """Remove the remains of killed writers from a folder."""
     with suppress(OSError):  # no permission to list it, or another writer removes it

@@ -52,9 +52,8 @@ class AdaptOptions:
 
 OPTIONS = CommandOptions(
     (AdaptOptions, Printed, Shards),
-    "Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run"
-    " resumes. Ids are kept, and so is the payload where both sides have one. Nothing is ever deleted or"
-    f" overwritten.{SHARDS_HELP}",
+    "Rows are streamed, so that millions take little memory. Ids are kept, and so is the payload where both"
+    f" sides have one. Nothing is ever deleted or overwritten.{SHARDS_HELP}",
     ("bridge", "bridge new-queries.npy mapped.npy", "bridge old.parquet lancedb:store#projected --corpus"),
 )
 
@@ -100,20 +99,14 @@ def run(options: argparse.Namespace) -> Report:
 
 @contextmanager
 def _readable(text: str) -> Iterator[StorePlace]:
-    """The place of the rows; a space without a store is first written as a table, which is read in blocks.
-
-    The table's name is the space's digest, so that the same call resumes after a kill.
-    """
+    """The place of the rows; a space without a store is first written as a table, which is read in blocks."""
     if place := parse_place(text):
         yield place
         return
     space = load(space_spec(text))
-    path = Store().root / "adapting" / f"{space.digest}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():  # otherwise a stopped run left it, and resumes
-        write_space(space, path)
-    yield StorePlace("parquet", str(path))
-    path.unlink(missing_ok=True)
+    with Store().scratch() as folder:
+        write_space(space, path := folder / f"{space.digest}.parquet")
+        yield StorePlace("parquet", str(path))
 
 
 def _place(text: str) -> StorePlace:

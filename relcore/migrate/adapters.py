@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from importlib.resources import files
 from importlib.util import find_spec
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,6 @@ import pandas as pd
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, need_whole, quote
 from relcore.base.libraries import extra
-from relcore.base.names import INDEXES
 from relcore.base.numbers import band, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
@@ -27,13 +27,12 @@ from relcore.files.formats import checked_ids
 from relcore.migrate.estimators import Adapter, AffineStep, Step, Steps, Unit, apply_steps
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
 from relcore.stores.index import (
     BLOCK,
-    StagedRows,
     StoredRows,
     StorePlace,
     Target,
+    VectorIndex,
     need_target,
     open_index,
     write_index,
@@ -403,8 +402,8 @@ def adapt(
 ) -> Target:
     """Map all rows of a store and write them to another one, with their ids and payload.
 
-    Memory holds one block. Mapped blocks wait in `staging_folder`: the disk needs room for the result twice,
-    and the same call resumes after a kill. A file gets its name only when it is whole.
+    Memory holds one block, and eight bytes for each id. A file or a table gets its name only when it is
+    whole.
 
     Parameters
     ----------
@@ -416,54 +415,59 @@ def adapt(
     Raises
     ------
     SpaceError
-        Rows of another width, or not finite; a goal that exists already; as `open_index`.
+        Rows of another width, or not finite; ids that occur twice; a goal that exists already; as
+        `open_index`.
     """
     if source == goal:
         expected = "a target other than the source, got the same; choose another"
         raise SpaceError(f"{goal.text}: expected {expected}")
     with open_index(source) as index:
-        mapped, width, steps = (lambda rows: rows), index.width, ()
+        mapped, width = (lambda rows: rows), index.width
         if adapter is not None:
             need_width(adapter, side, index.width, index.name)
-            is_query = side == "queries"
-            mapped = adapter.transform if is_query else adapter.corpus
-            steps = adapter.query_steps_ if is_query else adapter.corpus_steps_
+            mapped = adapter.transform if side == "queries" else adapter.corpus
             width = mapped(np.ones((1, index.width), np.float32)).shape[1]
-        # The digest of the whole work; a file that was written again counts as another one.
-        written = [] if source.address else _files(source.path)
-        key = digest_of(2, [*steps], side, source.text, goal.text, index.n, index.width, written, add)
-        staged = StagedRows(staging_folder(goal), key)
-        target = Target(index.n, width, add, staged.writing, staged.before)
-        store = INDEXES[goal.kind].load()
-        if staged.writing and store.is_written(goal, target):  # killed just before the last step
-            staged.remove()
-            return target
+        target = Target(index.n, width, add)
         need_target(goal, target)
-        for rows in index.blocks(block, staged.done) if staged.done < index.n else ():
-            finite = np.isfinite(rows.vectors).all(axis=1)
-            if not finite.all():
-                row = f"{index.name}, row {staged.done + np.argmin(finite) + 1:,}"
-                raise SpaceError(
-                    f"{row}: expected finite numbers, as float32 holds them, got others; mend or remove it"
-                )
-            where = f"{index.name}, after row {staged.done:,}" if staged.done else index.name
-            ids = checked_ids(rows.ids, where)
-            staged.append(StoredRows(ids, mapped(rows.vectors), rows.payload))
-            report(staged.done, index.n, f"mapping {index.name}")
-    staged.need_distinct_ids(index.name)
-    if not staged.writing:
-        target = replace(target, before=store.n_before(goal))
-        staged.begin_writing(target.before)
-    write_index(goal, staged.blocks(), target, report)
-    staged.remove()
+
+        def blocks() -> Iterator[StoredRows]:
+            done, hashes = 0, []
+            for rows in index.blocks(block):
+                finite = np.isfinite(rows.vectors).all(axis=1)
+                if not finite.all():
+                    raise SpaceError(
+                        f"{index.name}, row {done + np.argmin(finite) + 1:,}: expected finite numbers, as"
+                        " float32 holds them, got others; mend or remove it"
+                    )
+                ids = checked_ids(rows.ids, f"{index.name}, after row {done:,}" if done else index.name)
+                hashes.append(_hashed(ids))
+                done += len(ids)
+                report(done, index.n, f"mapping {index.name}")
+                yield StoredRows(ids, mapped(rows.vectors), rows.payload)
+            # An error after the last block still leaves nothing under the goal's name.
+            _need_distinct_ids(index, np.concatenate(hashes))
+
+        write_index(goal, blocks(), target)
     return target
 
 
-def staging_folder(goal: StorePlace) -> Path:
-    if goal.address or INDEXES[goal.kind].plugin:  # such a path may be a socket
-        return Store().root / "adapting" / digest_of(goal.text)
-    path = Path(os.path.abspath(goal.path))
-    return path.parent / f"{path.name}{f'-{Path(goal.table).name}' * bool(goal.table)}.adapting"
+def _hashed(ids: Sequence[str]) -> np.ndarray:
+    return pd.util.hash_array(np.array(ids, dtype=object), categorize=False)
+
+
+def _need_distinct_ids(index: VectorIndex, hashes: np.ndarray) -> None:
+    """Raise a SpaceError that names the first repeated id; reads the rows again only if hashes are equal."""
+    hashes.sort()
+    alike = hashes[1:][hashes[1:] == hashes[:-1]]
+    if not len(alike):
+        return
+    ids = (rows.ids for rows in index.blocks())
+    times = Counter(chain.from_iterable(compress(some, np.isin(_hashed(some), alike)) for some in ids))
+    if twice := [item for item, n in times.items() if n > 1]:
+        raise SpaceError(
+            f"{index.name}: ids must be distinct, {len(twice):,} occur more than once, first"
+            f" {quote(twice[:3])}; make them distinct first"
+        )
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
@@ -475,9 +479,3 @@ def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
             f"{name}: expected rows of the {model} model, of width {expected}, got {width}; name its vectors"
             + ", or use --corpus for those of the old model" * is_query
         )
-
-
-def _files(path: Path) -> list[tuple[str, int, int]]:
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name != ".lock")
-    known = [(file.name, file.stat()) for file in ([path] if path.is_file() else files)]
-    return [(name, status.st_size, status.st_mtime_ns) for name, status in known]

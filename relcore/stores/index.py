@@ -3,30 +3,25 @@ store."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import struct
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import INDEXES, PLUGIN_STORES
-from relcore.base.records import parse
 from relcore.base.rows import FileStamp
 from relcore.base.text import as_lines, visible
-from relcore.base.writing import NotWritten, discard, disk_errors, replacing, sweep, write
+from relcore.base.writing import replacing
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, npy_rows, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
@@ -151,15 +146,11 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a write: the rows' properties, and whether rows may be added. `resumed`: a killed run
-    began to write the same rows to this place, which had `before` rows then.
-    """
+    """The target of a write: the rows' properties, and whether rows may be added."""
 
     n: int
     width: int
     add: bool = False
-    resumed: bool = False
-    before: int = 0
 
 
 class VectorIndex(ABC):
@@ -224,17 +215,6 @@ class VectorIndex(ABC):
         need_new(place.path.name or place.text, place.path.exists(), target, can_add=False)
 
     @classmethod
-    def is_written(cls, place: StorePlace, target: Target) -> bool:
-        """Whether a killed run had already written all rows."""
-        return place.path.exists()
-
-    @classmethod
-    def n_before(cls, place: StorePlace) -> int:
-        """The number of rows in the target, for stores in which adding the same rows again would double
-        them."""
-        return 0
-
-    @classmethod
     @abstractmethod
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
@@ -266,7 +246,7 @@ def need_width(name: str, got: int, target: Target) -> None:
 
 
 def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> None:
-    if exists and not (can_add and (target.add or target.resumed)):
+    if exists and not (can_add and target.add):
         remedy = "choose another name" + ", or allow adding rows with --add" * can_add
         raise SpaceError(f"{name}: expected a new place, got one that is there already; {remedy}")
 
@@ -423,112 +403,6 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         table = pa.table({ID: pa.array(block.ids, pa.string()), **columns, VECTOR: vectors})
         schema = table.schema
         yield table
-
-
-def _hashed(ids: list[str]) -> np.ndarray:
-    return pd.util.hash_array(np.array(ids, dtype=object), categorize=False)
-
-
-_VECTORS, _ROWS, _STATE = "vectors.f32", "rows.jsonl", "state.json"
-
-
-class StagedRows:
-    """A folder that stages vectors, ids and payload for a target, and keeps them after a kill.
-
-    A state file records the complete blocks; an incomplete one is written again. A folder whose `key` belongs
-    to other work is emptied.
-
-    Attributes
-    ----------
-    done, width : int
-        Number of staged rows, and their width; 0 before the first.
-    writing : bool
-        Whether writing to the target has begun.
-    before : int
-        Number of rows in the target at that time.
-    """
-
-    def __init__(self, folder: Path, key: str) -> None:
-        self.folder, self._key = folder, key
-        for place in (folder.parent, folder):
-            sweep(place)
-        self.done, self.width, self.writing, self.before, self._sizes = 0, 0, False, 0, [0, 0]
-        self._read_state()
-        for name, size in zip((_VECTORS, _ROWS), self._sizes, strict=True):
-            if (folder / name).exists():
-                os.truncate(folder / name, size)
-
-    def append(self, block: StoredRows) -> None:
-        """Add a block, which is safe from a kill once this returns."""
-        line = {"ids": block.ids, "payload": block.payload}
-        vectors = np.ascontiguousarray(block.vectors, "<f4").tobytes()
-        rows = json.dumps(line, default=str, ensure_ascii=False).encode() + b"\n"
-        try:
-            with disk_errors(self.folder):
-                self.folder.mkdir(parents=True, exist_ok=True)
-                for place, (name, content) in enumerate(((_VECTORS, vectors), (_ROWS, rows))):
-                    with (self.folder / name).open("ab") as stream:
-                        stream.write(content)
-                    self._sizes[place] += len(content)
-            self.width = block.vectors.shape[1]
-            self.done += len(block.ids)
-            self._keep()
-        except NotWritten:
-            if self.folder.is_dir() and not (self.folder / _STATE).exists():
-                self.remove()  # it contains no complete block
-            raise
-
-    def begin_writing(self, before: int) -> None:
-        """Record that writing to the target has begun, so that a later run can continue."""
-        self.writing, self.before = True, before
-        self._keep()
-
-    def blocks(self) -> Iterator[StoredRows]:
-        with (self.folder / _VECTORS).open("rb") as vectors, (self.folder / _ROWS).open("rb") as lines:
-            for line in lines:
-                rows = json.loads(line)
-                values = np.fromfile(vectors, "<f4", len(rows["ids"]) * self.width)
-                yield StoredRows(rows["ids"], values.reshape(-1, self.width), tuple(rows["payload"]))
-
-    def need_distinct_ids(self, name: str) -> None:
-        """Raise a SpaceError that names the first repeated id; takes eight bytes of memory per row."""
-        hashes = np.concatenate([_hashed(ids) for ids in self._ids()])
-        hashes.sort()
-        alike = hashes[1:][hashes[1:] == hashes[:-1]]
-        if len(alike):
-            suspects = [item for ids in self._ids() for item in compress(ids, np.isin(_hashed(ids), alike))]
-            if twice := [item for item, times in Counter(suspects).items() if times > 1]:
-                raise SpaceError(
-                    f"{name}: ids must be distinct, {len(twice):,} occur more than once, first"
-                    f" {quote(twice[:3])}; make them distinct first"
-                )
-
-    def _ids(self) -> Iterator[list[str]]:
-        with (self.folder / _ROWS).open("rb") as lines:
-            yield from (json.loads(line)["ids"] for line in lines)
-
-    def remove(self) -> None:
-        """Remove the folder in one step, if it contains only our files."""
-        if {path.name for path in self.folder.iterdir()} <= {_VECTORS, _ROWS, _STATE}:
-            discard(self.folder)
-
-    def _keep(self) -> None:
-        state = {"key": self._key, "done": self.done, "width": self.width, "sizes": self._sizes}
-        state |= {"writing": self.writing, "before": self.before}
-        write(self.folder / _STATE, json.dumps(state).encode())
-
-    def _read_state(self) -> None:
-        path = self.folder / _STATE
-        try:
-            state = parse(path.read_bytes(), str(path))
-            if state["key"] != self._key:
-                return
-            self.writing, self.before = state["writing"], state["before"]  # even if the rows are missing
-            held = [(self.folder / name).stat().st_size for name in (_VECTORS, _ROWS)]
-            if all(size <= there for size, there in zip(state["sizes"], held, strict=True)):
-                self.done, self.width, self._sizes = state["done"], state["width"], state["sizes"]
-        except (SpaceError, OSError, KeyError, TypeError):
-            return  # the state is missing or damaged, so the work starts again
 
 
 _MOST_GROUP = 1 << 30  # bytes of a row group, which is unpacked as a whole

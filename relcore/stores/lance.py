@@ -114,31 +114,30 @@ class LanceIndex(VectorIndex):
                 _table(_connected(place.path), place, target)
 
     @classmethod
-    def is_written(cls, place: StorePlace, target: Target) -> bool:
-        return cls.n_before(place) >= target.before + target.n
-
-    @classmethod
-    def n_before(cls, place: StorePlace) -> int:
-        if not (place.path / f"{place.table}.lance").exists():
-            return 0
-        with _clear_errors(place.text):
-            return _connected(place.path).open_table(place.table).count_rows()
-
-    @classmethod
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
         """Append rows to an existing table in one step; a new table appears only when it is complete."""
-        table, folder = None, place.path
-        with _clear_errors(place.text):
-            if folder.is_dir():
-                table = _table(_connected(place.path), place, target)
-            if table is not None:
-                table.add(_reader(place, blocks, target, report, table.schema))
-                return
-        with new_folder(folder) as made, _clear_errors(place.text):
-            rows = _reader(place, blocks, target, report)
-            _connected(made).create_table(place.table, rows)
+        table, folder, failed = None, place.path, []
+
+        def checked() -> Iterator[StoredRows]:
+            try:
+                yield from blocks
+            except BaseException as error:  # the library makes another error of it
+                failed.append(error)
+                raise
+
+        try:
+            with _clear_errors(place.text):
+                if folder.is_dir():
+                    table = _table(_connected(place.path), place, target)
+                if table is not None:
+                    table.add(_reader(place, checked(), target, report, table.schema))
+                    return
+            with new_folder(folder) as made, _clear_errors(place.text):
+                _connected(made).create_table(place.table, _reader(place, checked(), target, report))
+        except SpaceError as error:
+            raise failed[0] if failed else error from None
 
 
 def _table(base: Any, place: StorePlace, target: Target) -> Any:

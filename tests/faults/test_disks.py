@@ -219,8 +219,8 @@ def inputs(tmp_path_factory):
         ("audit rows.npz noisy.npz --anchors 60 -o DISK/a.tsv", "a.tsv"),
         ("study similarity-performance --table -o DISK/a.csv", "a.csv"),
         ("migrate rows.npz noisy.npz --no-curve --export DISK/taken", "taken"),
-        ("adapt bridge rows.npy DISK/a.npy", "a.npy.adapting"),
-        ("adapt bridge rows.npy lancedb:DISK/a#t", "a-t.adapting"),
+        ("adapt bridge rows.npy DISK/a.npy", "a.npy"),
+        ("adapt bridge rows.npy lancedb:DISK/a#t", "a"),
     ],
 )
 def test_a_full_disk_leaves_nothing_of_an_output(full, inputs, monkeypatch, capsys, command, name):

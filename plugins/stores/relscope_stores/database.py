@@ -14,7 +14,7 @@ from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, ne
 
 
 class Database(VectorIndex):
-    """One collection. As rows are overwritten by their ids, a killed run writes all of them again."""
+    """One collection. As rows are overwritten by their ids, a killed run is repeated with --add."""
 
     def __init__(self, place: StorePlace) -> None:
         self.place = place
@@ -71,10 +71,6 @@ class Database(VectorIndex):
             with cls._for_writing(place, target):
                 return
         cls(place)
-
-    @classmethod
-    def is_written(cls, place: StorePlace, target: Target) -> bool:
-        return False
 
     @classmethod
     @contextmanager
