@@ -270,13 +270,7 @@ def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[li
         help="Off: rows are scaled to length 1 first, as in search by cosine. Turn it on for heads, which"
         " need the lengths.",
     )
-    correct = kept(
-        st.toggle,
-        "Correct towards the consensus",
-        key="universe.correct",
-        help="An additional ridge regression of each space, kept only where it helps held-out rows.",
-    )
-    return chosen, UniverseSpec(unit=not lengths, correct=correct)
+    return chosen, UniverseSpec(unit=not lengths)
 
 
 def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSpec) -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from relcore.base.access import expanded, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, quote
-from relcore.base.numbers import counted, percent, short, signed
+from relcore.base.numbers import counted, percent, short
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, mean_row, unit_rows
@@ -54,10 +54,8 @@ _TESTED = 0.2
 _SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-out accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
-_RIDGES = (100.0, 10.0, 1.0, 0.1)
 _WORDS = ((0.9, "almost the same"), (0.5, "much alike"), (0.0, "partly alike"))  # by the share's lower limit
 _FEWEST_JUDGED = 100  # held-out rows for such a word: among few rows the nearest is easily the same one
-_LEAST_GAIN = 0.002  # of accuracy; a correction with less is noise
 
 Grid = tuple[tuple[Score | None, ...], ...]
 
@@ -82,8 +80,6 @@ class FittedMember:
         MRR, with `top1`, of held-out rows matched with their mean place in the other spaces.
     performance : float or None
         Held-out accuracy of a head on this space alone, if its rows have labels.
-    correction : array (D, D) float32, or (0, 0) for none
-        Moves the places of this space towards the others'.
     added : bool
         Whether the space was added after the fit, which left the others unchanged.
     """
@@ -95,14 +91,11 @@ class FittedMember:
     scale: float
     n: int
     score: Score
-    correction: np.ndarray
     added: bool = False
     performance: float | None = None
 
     def placed(self, X: np.ndarray, unit: bool) -> np.ndarray:
         matrix = self.matrix / np.float32(self.scale)
-        if self.correction.size:
-            matrix = matrix @ self.correction
         if not unit:
             return Engine().map_rows(X, matrix, mean=self.mean)
         # Unit rows are centred after they are scaled, so the mean is mapped like them.
@@ -130,11 +123,6 @@ class Universe(Reported):
         None if two spaces share fewer than 20 held-out rows, and for spaces that were added.
     best_chance : ChanceLevel or None
         The chance level of the largest `top1` of all pairs.
-    ridge : float
-        Strength of the penalty of the corrections; 0 without any.
-    gain : float
-        Gain of the mean `top1` by a correction on held-out rows. It is a little optimistic, because a
-        correction without a gain is left out. NaN if none was requested.
 
     Examples
     --------
@@ -159,8 +147,6 @@ class Universe(Reported):
     test_consensus: np.ndarray
     scores: Grid
     best_chance: ChanceLevel | None = None
-    ridge: float = 0.0
-    gain: float | None = None
 
     @classmethod
     def fit(
@@ -168,7 +154,6 @@ class Universe(Reported):
         spaces: Sequence[LatentSpace | MatrixLike],
         *,
         unit: bool = True,
-        correct: bool = False,
         rows: int = 10_000,
         rounds: int = 30,
         random_state: int = 0,
@@ -177,11 +162,11 @@ class Universe(Reported):
 
         Parameters
         ----------
-        unit, correct, rows, rounds, random_state
+        unit, rows, rounds, random_state
             As in `UniverseSpec`.
         """
         named = [as_space(space, f"space {number}") for number, space in enumerate(spaces, start=1)]
-        return UniverseSpec(unit, correct, rows, rounds, random_state).run(named)
+        return UniverseSpec(unit, rows, rounds, random_state).run(named)
 
     def __repr__(self) -> str:
         return f"Universe({quote(self.names)}, dimension={self.dimension})"
@@ -233,18 +218,13 @@ class Universe(Reported):
             text += "."
         if any(member.performance is not None for member in self.members):
             text += " Stitch and Explore count rows of the same class, which are found more often."
-        if self.ridge:
-            gain = signed(float(self.gain or 0))
-            text += f" A correction towards the consensus (ridge {self.ridge:g}) changes the share by {gain}."
-        elif self.gain is not None:
-            text += " A correction towards the consensus does not help held-out rows and is left out."
         return text
 
     def report(self, **figures: Any) -> Report:
         """A report of the spaces, each with the share of its held-out rows that are nearest to their own
         mean place in the others."""
         best = self.best_chance
-        facts = {"spaces": self.names, "dimension": self.dimension, "ridge": self.ridge, "gain": self.gain}
+        facts = {"spaces": self.names, "dimension": self.dimension}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
         rows = [["model", "dimensions", "rows", "same row is nearest", "by chance"]]
         for member in self.members:
@@ -295,8 +275,8 @@ class Universe(Reported):
     def translate(self, X: np.ndarray, source: str, target: str) -> np.ndarray:
         """Rows of one space in another, (n, d_source) → (n, d_target) float32; errors as in `map`.
 
-        The cycle A → B → A returns the same row if B is at least as wide as A and there are no corrections
-        and no `unit`; `unit` scales a translated row to length 1 before the next step.
+        The cycle A → B → A returns the same row if B is at least as wide as A and there is no `unit`, which
+        scales a translated row to length 1 before the next step.
         """
         return self.member(target).back(self.map(X, source))
 
@@ -327,7 +307,6 @@ class Universe(Reported):
         mean, scale = _centre(space.vectors[rows], self.unit, space.name)
         fitted = _centred(space.vectors[rows], mean, scale, self.unit)
         rotation, _ = Engine().rotation(Engine().product(fitted.T, places))
-        nothing = np.empty((0, 0), np.float32)
         made = FittedMember(
             name,
             space.digest,
@@ -336,7 +315,6 @@ class Universe(Reported):
             scale,
             len(rows),
             Score(0, metric="mrr", n=1),
-            nothing,
             True,
         )
         score = retrieval(made.placed(space.vectors[tested], self.unit), expected)
@@ -353,8 +331,6 @@ class Universe(Reported):
         for member in self.members:
             width = len(member.mean) if member.mean.ndim == 1 else 0
             shapes.append((member.matrix, (width, wide)))
-            corrected = (wide, wide) if member.correction.size else (0, 0)
-            shapes.append((member.correction, corrected))
             if not 0 < width <= wide or not 0 < member.scale < np.inf or not np.isfinite(member.mean).all():
                 raise SpaceError(
                     f"universe: {member.name!r:.60} expected a mean and a scale above 0, got others"
@@ -429,7 +405,7 @@ class Universe(Reported):
 
 
 @dataclass(frozen=True)
-class UniverseSpec(Task[Universe], kind="universe", title="One space for all models"):
+class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space for all models"):
     """The task that maps spaces into a common space, each by an orthogonal map.
 
     Examples
@@ -442,11 +418,6 @@ class UniverseSpec(Task[Universe], kind="universe", title="One space for all mod
     unit: bool = setting(
         True,
         help="Scale rows to length 1 first, as in search by cosine; otherwise lengths are kept.",
-    )
-    correct: bool = setting(
-        False,
-        help="Also fit a small correction towards the consensus (ridge), kept only where it helps held-out"
-        " rows. Cycles are no longer exact with it.",
     )
     rows: int = setting(10_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
     rounds: int = setting(
@@ -494,15 +465,6 @@ class UniverseSpec(Task[Universe], kind="universe", title="One space for all mod
             for rows_of in (fitted, tested)
         )
         report(2, 4, "scoring held-out rows")
-        ridge, gain, corrections = 0.0, None, [np.empty((0, 0), np.float32)] * len(spaces)
-        if self.correct:
-            ridge, gain, corrections = _corrected(
-                places, present, test_places, test_present, ids[train], self.random_state
-            )
-        if ridge:
-            places, test_places = (
-                [X @ by for X, by in zip(some, corrections, strict=True)] for some in (places, test_places)
-            )
         scores, best = _scores(test_places, test_present)
         members, names = [], distinct_names(spaces)
         for i, space in enumerate(spaces):
@@ -510,7 +472,7 @@ class UniverseSpec(Task[Universe], kind="universe", title="One space for all mod
             both = test_present[i] & among
             score = retrieval(test_places[i][both], others[both])
             mean, scale = centres[i]
-            facts = mean, scale, int(present[i].sum()), score, corrections[i]
+            facts = mean, scale, int(present[i].sum()), score
             read = performance(space, rows[i], train, test)
             members.append(FittedMember(names[i], space.digest, rotations[i], *facts, performance=read))
         kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
@@ -524,8 +486,6 @@ class UniverseSpec(Task[Universe], kind="universe", title="One space for all mod
             _mean_place(test_places, test_present)[0],
             scores,
             best,
-            ridge,
-            gain,
         )
 
     def _split(
@@ -730,53 +690,3 @@ def performance(space: LatentSpace, own: np.ndarray, train: np.ndarray, test: np
     return float(
         np.mean(classes[head.probabilities(space.vectors[known]).argmax(axis=1)] == space.labels[known])
     )
-
-
-# A correction towards the consensus, only where it helps.
-
-
-def _corrected(
-    places: list[np.ndarray],
-    present: np.ndarray,
-    test_places: list[np.ndarray],
-    test_present: np.ndarray,
-    ids: np.ndarray,
-    random_state: int,
-) -> tuple[float, float, list[np.ndarray]]:
-    """The penalty, its gain in mean `top1` of held-out rows, and the correction (D, D) of each space. A
-    correction is a ridge regression from the space's places to the mean of the others', shrunk towards the
-    identity.
-
-    The penalty is chosen on a fifth of the rows that the maps are fitted on; 0 and no matrices if none helps.
-    """
-    chooses = row_keys(ids, "correction", random_state) < _TESTED
-    none = [np.empty((0, 0), np.float32)] * len(places)
-
-    def accuracy(rows: list[np.ndarray], which: np.ndarray) -> float:
-        tops = [score.top1 for row in _scores(rows, which)[0] for score in row if score is not None]
-        return float(np.mean(tops)) if tops else 0.0
-
-    def fitted(ridge: float, part: np.ndarray) -> list[np.ndarray]:
-        made = []
-        for i, rows in enumerate(places):
-            others, among = _mean_place(places, present, without=i)
-            used = part & present[i] & among
-            X, Y = rows[used].astype(np.float64), others[used].astype(np.float64)
-            wide = X.shape[1]
-            penalty = ridge * max(len(X), 1) / wide
-            made.append(np.eye(wide) + np.linalg.solve(X.T @ X + penalty * np.eye(wide), X.T @ (Y - X)))
-        return [matrix.astype(np.float32) for matrix in made]
-
-    def moved(rows: list[np.ndarray], by: list[np.ndarray]) -> list[np.ndarray]:
-        return [X @ matrix for X, matrix in zip(rows, by, strict=True)]
-
-    some = np.flatnonzero(chooses)[:MOST_TESTED]
-    probe, which = [rows[some] for rows in places], present[:, some]
-    plain = accuracy(probe, which)
-    tried = {ridge: accuracy(moved(probe, fitted(ridge, ~chooses)), which) for ridge in _RIDGES}
-    ridge = max(tried, key=tried.get)
-    if tried[ridge] - plain < _LEAST_GAIN:
-        return 0.0, 0.0, none
-    corrections = fitted(ridge, np.ones(len(ids), bool))
-    gain = accuracy(moved(test_places, corrections), test_present) - accuracy(test_places, test_present)
-    return (ridge, gain, corrections) if gain > 0 else (0.0, gain, none)

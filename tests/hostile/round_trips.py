@@ -279,7 +279,7 @@ def _a_universe() -> tuple[dict[str, np.ndarray], Any]:
     X = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32)
     ids = [f"row {at}" for at in range(90)]
     spaces = [LatentSpace(X, ids, labels=list("ab") * 45, name="a"), LatentSpace(X[:, ::-1], ids, name="b")]
-    return pack(Universe.fit(spaces, correct=True))
+    return pack(Universe.fit(spaces))
 
 
 def _forged(rng: Rng, value: Any) -> Any:

@@ -168,18 +168,8 @@ def test_a_space_is_added_by_one_map_and_the_others_stay():
         universe.add(space(np.c_[TRUE, TRUE[:, :1]], "wide"))
 
 
-def test_a_correction_is_kept_only_where_it_helps():
-    stretched = [space(turned(noise=0.5, state=i) * np.geomspace(1, 4, WIDE), f"model {i}") for i in range(3)]
-    corrected = Universe.fit(stretched, correct=True)
-    assert corrected.ridge > 0
-    assert corrected.gain > 0.01
-    assert mean_accuracy(corrected) == pytest.approx(mean_accuracy(Universe.fit(stretched)) + corrected.gain)
-    exact = Universe.fit([space(turned(state=i), f"model {i}") for i in range(3)], correct=True)
-    assert (exact.ridge, exact.gain, exact.members[0].correction.size) == (0, 0, 0)
-
-
 def test_a_file_holds_what_was_fitted(tmp_path):
-    universe = Universe.fit(family(3), correct=True)
+    universe = Universe.fit(family(3))
     universe.save(tmp_path / "three.universe")
     kept = Universe.load(tmp_path / "three.universe")
     X = family(3)[0].vectors
@@ -223,12 +213,12 @@ def test_a_file_that_is_no_whole_universe_is_refused(tmp_path):
         {},
     ):
         path.unlink()
-        entries.write(path, entry.arrays, json.dumps({"universe": broken, "version": 1}))
+        entries.write(path, entry.arrays, json.dumps({"universe": broken, "version": 2}))
         with pytest.raises(SpaceError):
             Universe.load(path)
     path.unlink()
-    entries.write(path, entry.arrays, json.dumps({"universe": facts, "version": 2}))
-    with pytest.raises(SpaceError, match="expected layout 1, got 2"):
+    entries.write(path, entry.arrays, json.dumps({"universe": facts, "version": 3}))
+    with pytest.raises(SpaceError, match="expected layout 2, got 3"):
         Universe.load(path)
     with pytest.raises(SpaceError, match=r"ends in '\.universe'"):
         universe.save(tmp_path / "three.npz")
@@ -306,7 +296,7 @@ def test_labels_tell_how_each_space_performs():
 
 
 def test_the_spec_is_the_key_of_its_settings():
-    assert UniverseSpec().key() != UniverseSpec(correct=True).key()
+    assert UniverseSpec().key() != UniverseSpec(rows=50).key()
 
 
 def test_rotated_checkpoints_do_not_move_on_the_map():
