@@ -57,8 +57,12 @@ session.show_notices()
 try:
     if session.awaited_jobs():  # their spaces join on whatever page the session is
         from app.encode import jobs as encoding_jobs
+        from app.jobs import follow
 
         encoding_jobs.collect()
+        if place is not places.DATA:  # which shows them in its form
+            with st.container(key="encoding"):
+                follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
     with in_use(), extra(), one_thread_products():
         with toolbar.waiting(place):
             session.settle()

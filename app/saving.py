@@ -148,16 +148,15 @@ def first_workspace() -> Workspace:
 
 
 def new_workspace() -> Workspace:
-    """The workspace of the spaces given to `relscope app` and the bundled ones; it compares the first two, by
-    row order if need be.
+    """The workspace of the spaces given to `relscope app`; it compares the first two, by row order if need
+    be. With fewer than two, it has the bundled ones, too.
     """
     opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
     if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
         opened[:2] = paired
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     ends = opened[:2] if len(opened) > 1 else BUNDLED
-    spaces = tuple(dict.fromkeys((*opened, *BUNDLED)))
-    return Workspace(spaces, *ends, **_OPENING)
+    return Workspace(tuple(dict.fromkeys((*opened, *ends))), *ends, **_OPENING)
 
 
 # A file's name holds its tab and its owner, the session that writes it. A reloaded tab takes the file over by

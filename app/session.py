@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages
 from app.sharing import Member
-from app.workspace import BUNDLED, MOST_ANCHORS, USUAL_ANCHORS, History, Workspace, strategy_of
+from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
@@ -21,6 +21,7 @@ from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.compare.columns import filter_columns
 from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
 from relcore.maps.views import ViewSpec, default_view
+from relcore.represent.anchors import USUAL_ANCHORS, usual_anchors
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
 from relcore.spaces.matching import Match
@@ -123,6 +124,20 @@ def edit(step: str, **changes: Any) -> None:
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
     edit(step, **{field: replace(getattr(workspace(), field), **changes)})
+
+
+def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[SpaceSpec] = ()) -> None:
+    """Make these the pair, and add `spaces`, as one step.
+
+    Own spaces take the place of the example, and two other spaces than before begin with the maps of a new
+    session.
+    """
+    present, ends = workspace(), {source, target}
+    known = _distinct((*present.spaces, *spaces, source, target))
+    if present.models == BUNDLED and ends.isdisjoint(BUNDLED):
+        known = tuple(spec for spec in known if spec not in BUNDLED)
+    reduction = Workspace().reduction if ends.isdisjoint(present.models) else present.reduction
+    edit(step, spaces=known, source=source, target=target, reduction=reduction)
 
 
 def slide_spec(step: str, field: str, **changes: Any) -> None:
@@ -334,23 +349,13 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and not labelled else strategy
-    # Those of a link or a new session have a number, but no ids yet.
-    usual = usual_anchors(pair)
-    # A further model changes the rows, not the number that the user chose.
-    n_anchors = (
-        usual
-        if workspace.anchors and not workspace.others
-        else min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
-    )
+    # A link has a number without ids. A further model changes the rows, not the number that the user chose.
+    if n_anchors == USUAL_ANCHORS or (workspace.anchors and not workspace.others):
+        n_anchors = usual_anchors(len(pair))
+    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
-
-
-def usual_anchors(pair: Match) -> int:
-    """The default number of anchors of a pair: 300 as in the papers, but at most half of its rows, so that
-    the rest is held out."""
-    return min(USUAL_ANCHORS, max(1, len(pair) // 2))
 
 
 def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:

@@ -103,8 +103,8 @@ def space_choosers(workspace: Workspace) -> None:
         if side == "target":
             look = {"icon": ":material/swap_horiz:", "type": "tertiary"}
             look["help"] = "Makes the target the source and the source the target"
-            given = workspace.target, workspace.source, "swap source and target"
-            st.button("Swap", key="choose.swap", on_click=choose_pair, args=given, **look)
+            given = "swap source and target", workspace.target, workspace.source
+            st.button("Swap", key="choose.swap", on_click=session.compare, args=given, **look)
         choose, look = partial(choose_space, side), {"options": workspace.spaces, "format_func": labels.get}
         look |= {"label_visibility": "collapsed", "width": 190}
         bound(st.selectbox, side.capitalize(), f"choose.{side}", chosen, choose, **look)
@@ -113,11 +113,7 @@ def space_choosers(workspace: Workspace) -> None:
 def choose_space(side: str, spec: SpaceSpec) -> None:
     workspace = session.workspace()
     pair = {"source": workspace.source, "target": workspace.target} | {side: spec}
-    choose_pair(**pair, step=f"choose {space_name(spec)} as {side}")
-
-
-def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
-    session.edit(step, source=source, target=target)
+    session.compare(f"choose {space_name(spec)} as {side}", **pair)
 
 
 def strategy_choosers(pair: Match, key: str) -> None:
@@ -154,7 +150,8 @@ def strategy_choosers(pair: Match, key: str) -> None:
         max_value=max(min(len(pair), MOST_ANCHORS), n_anchors),
         step=10,
         help=(
-            "More anchors distinguish more rows and take longer to compute. The papers use 300 for words."
+            "More anchors distinguish more rows, and leave fewer rows to be scored. The papers use 300 for"
+            " words. Here it is a fifth of the rows where these are few."
             " For another number, random and k-means choose all anchors again. To add a few, search or draw"
             " with the lasso."
         ),

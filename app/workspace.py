@@ -33,7 +33,6 @@ PANES = (OWN, "absolute", "relative", "whitened", TWO)
 MOST_NEIGHBOURS = 200
 MOST_MODELS = 4  # side by side
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
-USUAL_ANCHORS = 300
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
 Step = tuple[str, "Workspace"]

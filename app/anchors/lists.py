@@ -234,7 +234,7 @@ def _difference(
 def headline_metric(names: Iterable[str]) -> str:
     """The metric that decides which of two sets of anchors is better."""
     names = list(names)
-    return next((name for name in ("class agreement", "mrr") if name in names), names[0])
+    return next((name for name in ("mrr", "class agreement") if name in names), names[0])
 
 
 def step_between(before: Score, now: Score, change: Interval) -> str | None:

@@ -14,7 +14,7 @@ from app.jobs import cost_in_words, follow, queue
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
 from app.spaces import sources
-from app.widgets import choose_pair, space_name
+from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.encoding import stored_encodings
@@ -56,7 +56,7 @@ def _go_on() -> bool:
 
 
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
-    choose_pair(*pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
+    session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair)
     go(EXPLORE)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages, session
 from app.places import CONNECT, EXPLORE, go
@@ -281,15 +282,16 @@ def draw_vectors() -> None:
         (head if asks[key] else later).toggle(title, key=key, persist_state="session")
         for key, title in zip(asks, titles, strict=True)
     )
+    buttons, errors = head.container(horizontal=True, vertical_alignment="center"), head.container()
     with body:
         options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
-        described = _describe_all(paths, options, limit)
+        described = _describe_all(paths, options, limit, errors)
     ready = [to_load[0] for to_load in described.values() if to_load]
     left_out = [path.name for path, to_load in described.items() if not to_load]
     names = [plain_name(Path(spec.name).name) for spec in ready]
     sizes = [to_load[1] for to_load in described.values() if to_load]
     size = f": {sizes[0]}" if len(described) == 1 and ready and sizes[0] else ""
-    with head.container(horizontal=True, vertical_alignment="center"):
+    with buttons:
         pair = (
             len(ready) > 1
             and not offered
@@ -310,7 +312,7 @@ def draw_vectors() -> None:
     if left_out and len(described) > 1:
         more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
         with head:
-            messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{more}. See why below.")
+            messages.warning(f"Not loaded: {', '.join(left_out[:_MOST_NAMED])}{more}.")
     if pair or only:
         load(ready, compare=pair)
 
@@ -326,8 +328,11 @@ def row_limit(key: str, usual: int) -> int:
     return int(st.number_input("Maximum number of rows", 1000, 10_000_000, usual, 10_000, **look))
 
 
-def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> dict[Path, ToLoad | None]:
-    """The spec to load from each file; None, with a message, for one that cannot be read or is unclear."""
+def _describe_all(
+    paths: tuple[Path, ...], options: Options, limit: int, errors: DeltaGenerator
+) -> dict[Path, ToLoad | None]:
+    """The spec to load from each file; None, with a message, for one that is unclear or cannot be read. The
+    latter are listed in `errors`."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
@@ -350,7 +355,8 @@ def _describe_all(paths: tuple[Path, ...], options: Options, limit: int) -> dict
                         " ids and labels it needs a file with as many vectors beside it."
                     )
             except SpaceError as error:
-                messages.error(error)
+                st.caption("Not loaded: see the error above.")
+                errors.error(plain(error), icon=":material/error:")
                 described[path] = None
     return described
 
@@ -390,7 +396,7 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     known = tuple(dict.fromkeys((*present.spaces, *specs)))
     own = [spec for spec in known if spec not in BUNDLED]
     if len(own) > 1 and (present.source, present.target) == BUNDLED:  # the user has not chosen others
-        session.edit(f"load {names}", spaces=known, source=own[0], target=own[1])
+        session.compare(f"load {names}", *own[:2], specs)
         session.announce(f"Loaded {names}. Explore compares them.")
     else:
         session.edit(f"load {names}", spaces=known)
@@ -407,8 +413,7 @@ def _compare(specs: Sequence[SpaceSpec]) -> None:
     """Load spaces as one step, the first two as source and target."""
     st.session_state.pop(_OFFERED, None)
     sources.forget()
-    spaces = tuple(dict.fromkeys((*session.workspace().spaces, *specs)))
-    session.edit(f"load and compare {_names(specs)}", spaces=spaces, source=specs[0], target=specs[1])
+    session.compare(f"load and compare {_names(specs)}", *specs[:2], specs)
 
 
 def _offer(specs: Sequence[SpaceSpec]) -> None:

@@ -19,7 +19,7 @@ from app.places import DATA, EXPLORE, MIGRATE, go
 from app.plain_text import plain_html, plain_name
 from app.saving import DEFAULT_ANCHORS, STEP
 from app.tables import bars
-from app.widgets import choose_pair, space_name
+from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import percent
 from relcore.compare import lesson
@@ -125,7 +125,7 @@ _STITCHING = 6  # step of the story
 
 
 def _compare_words() -> None:
-    choose_pair(*BUNDLED, step="compare the bundled words")
+    session.compare("compare the bundled words", *BUNDLED)
 
 
 def front(begin: Callable[..., None]) -> None:
@@ -233,7 +233,7 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
 
 
 RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # eight anchors
-STOPS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors
+STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors
 FEW, SOME = 5, 50  # anchors
 _SAME = "of the words are nearest to themselves in the other model"
 _CHOICES = 3000  # of the most frequent words
@@ -427,17 +427,19 @@ def how_many() -> None:
     of = words()
     maps, says = _halves()
     with says:
-        n = st.select_slider("Number of anchors", STOPS, value=10, key="story.anchors")
-        found = score(of.pair, "relative", anchors(of.pair, n))
+        n = st.select_slider("Number of anchors", STOPS, value=len(RULERS), key="story.anchors")
+        by = tuple(dict.fromkeys((*RULERS, *anchors(of.pair))))[:n]
+        found = score(of.pair, "relative", by)
         st.html(share_number(found, f"{_SAME}, by their similarities to {n} anchors."))
         st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
         _say(
             "Each anchor adds one number to the description of a word. Move the slider: with enough of"
-            " them, nearly every word has a description of its own, and it is the same in both models. These"
-            " anchors were drawn at random; a ★ shows each that is among the words of the maps."
+            " them, nearly every word has a description of its own, and it is the same in both models. The"
+            " first eight are the anchors of step 3. The others were drawn at random. A ★ shows each that is"
+            " among the words of the maps."
         )
     with maps:
-        draw_maps(of, "relative", "story.maps", by=anchors(of.pair, n))
+        draw_maps(of, "relative", "story.maps", by=by)
 
 
 def _tried(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:

@@ -70,7 +70,6 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         f" still work? {example.explanation if example else ''}"
     )
     specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
-    jobs.follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
     with details:
         if example:
             _use(name, example, specs)

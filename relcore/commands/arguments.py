@@ -32,7 +32,7 @@ from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.files.reading import is_one_space
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import SCORED, is_links, known_pairs, read_links
-from relcore.represent.anchors import select_anchors
+from relcore.represent.anchors import USUAL_ANCHORS, select_anchors, usual_anchors
 from relcore.runs.store import Store
 from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import Match
@@ -44,7 +44,6 @@ SHARDS_HELP = (
     " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
     " cluster, and a stopped command resumes by shard."
 )
-USUAL_ANCHORS = 300
 _MOST_DIGITS = 18  # within 64 bits
 # Suffix of -o → name of --format, for commands without another file to write.
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
@@ -83,7 +82,7 @@ class Anchors:
         None,
         metavar="N|FILE|IDS",
         help="Number of anchors to choose, a file of ids (one per line), the file of audit -o (whose suspects"
-        f" are not scored), or ids separated by commas; default: {USUAL_ANCHORS}, at most half of the rows",
+        f" are not scored), or ids separated by commas; default: {USUAL_ANCHORS}, or a fifth of the rows",
     )
     strategy: str = setting("random", choices=STRATEGIES, help="How to choose the anchors.")
 
@@ -341,10 +340,10 @@ def loaded_spaces(
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most
-    half of the rows. If enough links are unconfirmed, which are never scored, anchors are chosen among these.
+    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default `usual_anchors`.
+    If enough links are unconfirmed, which are never scored, anchors are chosen among these.
     """
-    anchors = number_or_ids(options.anchors, min(USUAL_ANCHORS, len(space) // 2))
+    anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:
         return anchors or ()
     if isinstance(space.ids, GuessedIds) and anchors <= len(

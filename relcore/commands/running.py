@@ -18,6 +18,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
 from relcore.commands.output import Bar
+from relcore.represent.anchors import usual_anchors
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
@@ -209,7 +210,7 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
             "--anchors: expected no suspects of an audit with folders of shards, which would score them;"
             " remove their rows from both folders"
         )
-    return number_or_ids(options.anchors, min(300, space.n // 2))
+    return number_or_ids(options.anchors, usual_anchors(space.n))
 
 
 def samples(

@@ -31,7 +31,7 @@ from relcore.maps.pane_maps import GRID, OWN, PANES, drawn_panes, map_pair, orie
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, default_view, make_view
 from relcore.panes.channel import read_request
-from relcore.represent.anchors import select_anchors
+from relcore.represent.anchors import select_anchors, usual_anchors
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.matching import Match, as_pair, match
 from relcore.spaces.space import LatentSpace, MatrixLike
@@ -39,7 +39,7 @@ from relcore.spaces.space import LatentSpace, MatrixLike
 if TYPE_CHECKING:
     from relcore.panes.widget import PanesWidget
 
-N_ANCHORS, MOST_OTHERS = 300, 2
+MOST_OTHERS = 2
 _MAP = ReductionSpec(fit="first")
 
 
@@ -66,7 +66,7 @@ def show(
     source, target : LatentSpace, matrix (n, d) in any form, or path
         Spaces pair by id, arrays by row. A path may be the name of a bundled space.
     anchors : ids, or how many, optional
-        By default 300 random rows, but at most a third of the rows. An empty list draws only the absolute
+        By default 300 random rows, but at most a fifth of the rows. An empty list draws only the absolute
         panes.
     others : sequence of one or two more spaces, optional
         Drawn beside the source and the target; the rows are those that all share. While an anchor is dragged,
@@ -107,7 +107,7 @@ def show(
     source, target = as_pair(source, target)
     pair = match(source, target, *others)
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
-        n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else int(anchors)
+        n_anchors = usual_anchors(len(pair)) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
     anchors = _listed("anchors", anchors, "a list of ids, or how many")
     drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))

@@ -435,9 +435,8 @@ class MiniLM(Layered):
     layers: tuple[int, ...] = setting(
         (6,),
         suggestions={0: "0, the embedding", **{layer: str(layer) for layer in range(1, 6)}, 6: "6, the last"},
-        usual=(2, 4, 6),
         distinct=True,
-        help="All from one pass.",
+        help="Each layer is a space. All come from one pass.",
     )
 
     kind: ClassVar = "texts"

@@ -51,6 +51,7 @@ def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spa
     assert not spaces.errors
     source, target = spaces.workspace.source, spaces.workspace.target
     assert (source.name.rsplit("/", 1)[1], target.name.rsplit("/", 1)[1]) == ("a.npy", "b.csv")
+    assert spaces.workspace.spaces == (source, target)  # the example has gone
     options = dict(source.options)
     assert options.pop("metadata").endswith("/meta.csv")
     assert options == {"id_column": "code", "label_column": "topic", "text_column": "body"}

@@ -174,7 +174,7 @@ def clicks(spaces, monkeypatch):
             lambda: widgets.choose_space(one(("source", "target")), one(history.present.spaces)),
             pair,
         ),
-        "swap": (lambda: widgets.choose_pair(history.present.target, history.present.source, "swap"), pair),
+        "swap": (lambda: session.compare("swap", *history.present.models[1::-1]), pair),
         "add a space": (
             lambda: session.edit("load", spaces=(*history.present.spaces, one(spaces))),
             {"spaces"},
