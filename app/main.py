@@ -53,16 +53,16 @@ around_the_page()
 place = places.PLACES.get(page.title.lower())
 saving.begin()
 session.history(saving.first_workspace)
-session.show_notices()
 try:
-    if session.awaited_jobs():  # their spaces join on whatever page the session is
+    if session.encodes():  # their spaces join on whatever page the session is
         from app.encode import jobs as encoding_jobs
-        from app.jobs import follow
+        from app.encode import panel
 
         encoding_jobs.collect()
         if place is not places.DATA:  # which shows them in its form
-            with st.container(key="encoding"):
-                follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
+            panel.draw_elsewhere()
+    session.show_notices()
+    toolbar.move_in_history()
     with in_use(), extra(), one_thread_products():
         with toolbar.waiting(place):
             session.settle()

@@ -33,6 +33,7 @@ _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _EXAMPLE_INSTEAD_OF = "relscope.migrate-example-instead-of"
 _AWAITED = "relscope.encodings-awaited"
+ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"  # what was asked for
 
 
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
@@ -285,6 +286,11 @@ def show_notices() -> None:
         messages.error(notice)
     if news := st.session_state.pop(_NEWS, None):
         messages.toast(news)
+
+
+def encodes() -> bool:
+    """Whether encodings were asked for that have not joined the session, or are to be compared."""
+    return any(map(st.session_state.get, (_AWAITED, ENCODE, COMPARE_ENCODED)))
 
 
 def awaited_jobs() -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
-_MOVED = "relscope.moved-in-history"
+_MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
 _ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces
 
 # The deferred work of this run: the place to draw, its container, and whether the browser shows a place
@@ -142,19 +142,27 @@ def _shows_pair(place: Place) -> bool:
 def _undo_and_redo() -> None:
     history = session.history()
     st.html(f'<p role="status" title="{(moved := plain_html(_moved()))}">{moved}</p>')
-    undo = "Undo", "Undone", history.undo_step, history.undo, "Ctrl+Z"
-    redo = "Redo", "Done again", history.redo_step, history.redo, "Ctrl+Y"
-    for verb, past, step, move, keys in (undo, redo):
+    undo, redo = ("Undo", history.undo_step, "Ctrl+Z"), ("Redo", history.redo_step, "Ctrl+Y")
+    for verb, step, keys in (undo, redo):
         name = verb.lower()
         look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys, "disabled": not step}
         help_ = f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}"
-        look |= {"on_click": _move, "args": (f"{past}: {step}", move)}
+        # Moved once all callbacks of this run have been called: the click before may come with this one.
+        look |= {"on_click": st.session_state.__setitem__, "args": (_MOVES, verb)}
         st.button(verb, key=f"history.{name}", help=help_, **look)
 
 
-def _move(told: str, move: Callable[[], None]) -> None:
-    move()
-    st.session_state[_MOVED] = told, session.workspace()
+def move_in_history() -> None:
+    """Undo or redo the step that the user asked for."""
+    history, verb = session.history(), st.session_state.pop(_MOVES, None)
+    if verb == "Undo":
+        told = f"Undone: {history.undo_step}"
+        history.undo()
+    elif verb:
+        told = f"Done again: {history.redo_step}"
+        history.redo()
+    if verb:
+        st.session_state[_MOVED] = told, session.workspace()
 
 
 def _moved() -> str:

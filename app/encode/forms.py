@@ -21,6 +21,7 @@ from app.widgets import setting_widget
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.names import ENCODERS
+from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.encoders import datasets
 from relcore.encoders.dataset import DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
@@ -60,7 +61,8 @@ class Preview:
         if self.n < _FEW:
             told.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
         if self.n_again:
-            told.append(f"{self.n_again:,} of them repeat an earlier one, so no model can tell them apart.")
+            again = counted(self.n_again, "of them repeats", "of them repeat")
+            told.append(f"{again} an earlier one, so no model can tell them apart.")
         return " ".join(told)
 
 

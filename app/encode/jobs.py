@@ -56,8 +56,12 @@ def awaited() -> list[Job]:
 
 
 def collect() -> bool:
-    """Add the spaces of all finished jobs to the session in one step; True if there were any."""
+    """Submit what was asked for, and add the spaces of all finished jobs to the session in one step; True if
+    there were any."""
     specs: list[SpaceSpec] = []
+    if asked := st.session_state.get(session.ENCODE):
+        session.guarded(submit, *asked)
+        del st.session_state[session.ENCODE]
     for job in awaited():
         if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)

@@ -24,7 +24,6 @@ from relcore.encoders.encoder import Encoder
 from relcore.figures.export import training_exportable
 from relcore.runs.jobs import Job
 
-_COMPARE = "relscope.compare-when-encoded"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,21 +48,35 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
 
 def _go_on() -> bool:
     """Open Explore with the new spaces, once; False if there is no pair to compare."""
-    if not st.session_state.pop(_COMPARE, False) or not (pair := jobs.pair_to_compare()):
+    if not st.session_state.pop(session.COMPARE_ENCODED, False) or not (pair := jobs.pair_to_compare()):
         return False
     _compare(pair)
     return True
 
 
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
+    st.session_state.pop(session.COMPARE_ENCODED, None)
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair)
     go(EXPLORE)
 
 
 def _start(*given: Any) -> None:
-    st.session_state[_COMPARE] = True
+    # Submitted in the run that follows: the next click breaks off a long callback.
+    st.session_state.update({session.COMPARE_ENCODED: True, session.ENCODE: given})
     sources.forget()
-    jobs.submit(*given)
+
+
+def draw_elsewhere() -> None:
+    """Draw the progress on a page other than Data; once all have joined, offer to compare the spaces."""
+    with st.container(key="encoding"):
+        if jobs.awaited():
+            follow(jobs.awaited(), dismiss=jobs.forget)
+        elif (pair := jobs.pair_to_compare()) and st.session_state.get(session.COMPARE_ENCODED):
+            with st.container(horizontal=True):
+                later = {"args": (session.COMPARE_ENCODED, None), "key": "encode.later", "type": "tertiary"}
+                if _compare_button(pair):
+                    _compare(pair)
+                st.button("Later", on_click=st.session_state.pop, **later)
 
 
 def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
@@ -130,12 +143,15 @@ def _live_curves(followed: list[Job]) -> None:
 
 def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
     messages.success(f"{', '.join(map(space_name, specs))} joined the session.")
-    if pair := jobs.pair_to_compare():
-        names = " with ".join(plain_name(space_name(spec)) for spec in pair)
-        help_ = "Makes them source and target, with anchors from their shared rows."
-        look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
-        if st.button(f"Compare {names}", key="encode.compare", **look):
-            _compare(pair)
+    if (pair := jobs.pair_to_compare()) and _compare_button(pair):
+        _compare(pair)
+
+
+def _compare_button(pair: tuple[SpaceSpec, SpaceSpec]) -> bool:
+    names = " with ".join(plain_name(space_name(spec)) for spec in pair)
+    help_ = "Makes them source and target, with anchors from their shared rows."
+    look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
+    return st.button(f"Compare {names}", key="encode.compare", **look)
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:
