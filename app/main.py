@@ -22,7 +22,6 @@ from app.server import first_imports  # noqa: E402
 first_imports.wait()
 
 from app import messages, places, saving, session, sharing, toolbar  # noqa: E402
-from app.compare import selection  # noqa: E402
 from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.spaces import loading  # noqa: E402
@@ -67,7 +66,6 @@ try:
         with toolbar.waiting(place):
             session.settle()
         saving.save()
-        selection.print_selection()  # before the page is drawn again
         saving.draw_notice(page.title)
         with toolbar.around(place):
             page.run()

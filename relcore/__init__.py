@@ -76,7 +76,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
         svcca as svcca,
     )
     from relcore.scores.score import Score as Score
-    from relcore.files.selections import read_selection as read_selection, read_selections as read_selections
+    from relcore.files.selections import read_selection as read_selection
     from relcore.spaces.matching import match as match
     from relcore.spaces.space import LatentSpace as LatentSpace
     from relcore.spaces.split import Split as Split
@@ -149,7 +149,6 @@ _MODULES = {
     "procrustes_similarity": "scores.measures",
     "pwcca": "scores.measures",
     "read_selection": "files.selections",
-    "read_selections": "files.selections",
     "rsa": "scores.measures",
     "second_order_cosine": "scores.measures",
     "select_anchors": "represent.anchors",

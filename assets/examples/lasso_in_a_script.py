@@ -1,10 +1,7 @@
-"""Draw a lasso in the app, and this script prints how close the selected rows are to each other in a file of
-vectors.
+"""How close to each other are the rows that were selected in the app? Draw a lasso, then save the session or
+download the table of the selected rows.
 
-    relscope app first.npy second.npy --print-selection | python assets/examples/lasso_in_a_script.py
-    first.npy
-
-It waits for the next lasso until the app is stopped.
+    python assets/examples/lasso_in_a_script.py first.npy relscope-session.json
 """
 
 import sys
@@ -13,15 +10,11 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from relcore import load_space, read_selections
+from relcore import load_space, read_selection
 
-space = load_space(sys.argv[1])
-for selection in read_selections(sys.stdin):
-    vectors = space.vectors[selection.rows_in(space)]
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    mean = (vectors / lengths).mean(axis=0) if len(vectors) else np.zeros(space.dimension)
-    # The mean of the cosines of all pairs of rows, each with itself among them.
-    print(
-        f"{len(vectors):,} rows selected, first {list(selection.ids[:3])}: mean cosine {mean @ mean:.3f}",
-        flush=True,
-    )
+space, selection = load_space(sys.argv[1]), read_selection(sys.argv[2])
+vectors = space.vectors[selection.rows_in(space)]
+lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+mean = (vectors / lengths).mean(axis=0) if len(vectors) else np.zeros(space.dimension)
+# The mean of the cosines of all pairs of rows, each with itself among them.
+print(f"{len(vectors):,} rows selected, first {list(selection.ids[:3])}: mean cosine {mean @ mean:.3f}")

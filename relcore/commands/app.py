@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from relcore.base import access, records, stopping
-from relcore.base.errors import SpaceError
 from relcore.base.libraries import missing_library
 from relcore.base.settings import setting
 from relcore.base.text import visible
@@ -20,7 +19,6 @@ from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import joined
 from relcore.commands.arguments import CommandOptions
 from relcore.commands.output import Bar
-from relcore.files.selections import LINES
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
 from relcore.stores.index import parse_place
@@ -44,12 +42,6 @@ class AppOptions:
         " $RELSCOPE_TOKEN.",
     )
     no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the link.")
-    print_selection: bool = setting(
-        False,
-        help="Print each new selection as one line of JSON: ids, row numbers, names and digests of the"
-        " spaces; a selection of more than 10,000 rows is written to a file that the line names. Everything"
-        " else is then printed on stderr.",
-    )
     shards: bool = setting(
         False, help="Open each folder as one space of shards, also where it has fewer rows."
     )
@@ -67,11 +59,7 @@ OPTIONS = CommandOptions(
     " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
     " opens all of them. A folder of shards with more than a million rows, or at an address such as"
     " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C.",
-    (
-        "first.npy second.parquet",
-        "first.npy metadata.csv second.parquet",
-        "first.npy second.npy --print-selection | python my_script.py",
-    ),
+    ("first.npy second.parquet", "first.npy metadata.csv second.parquet"),
 )
 
 
@@ -79,11 +67,6 @@ def run(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
     shared = options.share or access.shared()
-    if options.print_selection and shared:
-        raise SpaceError(
-            "--print-selection: expected an app for one user, got --share or RELSCOPE_SHARE; what visitors"
-            " select is theirs; share without --print-selection, and let them save session files"
-        )
     os.environ.pop(access.ENVIRONMENT, None)  # whoever runs the command opens these files to everybody
     specs = [records.to_json(spec) for spec in opened(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
@@ -102,8 +85,6 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.no_token:
         environment[access.NO_TOKEN] = "1"
-    if options.print_selection:
-        environment[LINES] = str(lines_stream())
     package = Path(__file__).parents[1]  # from a wheel, which contains the app; else from the checkout
     root = package / "_app" if (package / "_app").is_dir() else package.parent
     place = root / "app"
@@ -111,15 +92,6 @@ def run(options: argparse.Namespace) -> None:
     command = [sys.executable, "-P", *start, *settings]
     stopping.hold()
     os.execve(sys.executable, command, environment)
-
-
-def lines_stream() -> int:
-    """A descriptor of stdout for selections; from now on, all other output of the server goes to stderr."""
-    sys.stdout.flush()
-    stream = os.dup(1)
-    os.set_inheritable(stream, True)
-    os.dup2(2, 1)
-    return stream
 
 
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:

@@ -12,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,28 +42,25 @@ class Servers:
     def __init__(self) -> None:
         self.running: dict[tuple, tuple[subprocess.Popen, str]] = {}
 
-    def app(
-        self, store: Path, arguments: tuple[str, ...] = (), folder: Path = ROOT, output: Path | None = None
-    ) -> str:
-        """``relscope app`` with these arguments, run in the folder; `output` gets what it prints."""
+    def app(self, store: Path, arguments: tuple[str, ...] = (), folder: Path = ROOT) -> str:
+        """``relscope app`` with these arguments, run in the folder."""
         command = ["-m", "relcore", "app", *arguments, "--no-token", "--no-browser", "--port={port}"]
-        return self.start(command, folder, output, {"RELSCOPE_STORE": str(store), "RELSCOPE_DATA": ""})
+        return self.start(command, folder, {"RELSCOPE_STORE": str(store), "RELSCOPE_DATA": ""})
 
     def script(self, script: Path) -> str:
         """A script of Streamlit."""
         options = {"port": "{port}", "headless": "true", "fileWatcherType": "none"}
         settings = [f"--server.{name}={value}" for name, value in options.items()]
         command = ["-m", "streamlit", "run", str(script), *settings, "--browser.gatherUsageStats=false"]
-        return self.start(command, ROOT, None, {"RELSCOPE_NO_TOKEN": "1"})
+        return self.start(command, ROOT, {"RELSCOPE_NO_TOKEN": "1"})
 
-    def start(self, command: list[str], folder: Path, output: Path | None, env: dict[str, str]) -> str:
-        call = (*command, folder, output, *sorted(env.items()))
+    def start(self, command: list[str], folder: Path, env: dict[str, str]) -> str:
+        call = (*command, folder, *sorted(env.items()))
         if call not in self.running:
             port = free_port()
             environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
             filled = [sys.executable, *(one.format(port=port) for one in command)]
-            with open(output, "w") if output else nullcontext() as printed:
-                process = subprocess.Popen(filled, cwd=folder, env=environment, stdout=printed)
+            process = subprocess.Popen(filled, cwd=folder, env=environment)
             self.running[call] = (process, f"http://localhost:{port}")
             wait_until_healthy(*self.running[call])
         return self.running[call][1]
@@ -131,9 +127,7 @@ def app(servers, store) -> str:
 
 @pytest.fixture(scope="session")
 def own(servers, tmp_path_factory):
-    """The address, the folder and what is printed: 300 rows in ten classes, the same rotated, and 240 of them
-    in 4 dimensions.
-    """
+    """The address and the folder: 300 rows in ten classes, the same rotated, and 240 of them in 4 dimensions."""
     folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
     labels = np.array([f"class {row % 10}" for row in range(N)])
     vectors = 2 * rng.normal(size=(10, 6))[np.arange(N) % 10] + rng.normal(size=(N, 6))
@@ -147,8 +141,7 @@ def own(servers, tmp_path_factory):
     }
     parquet.write_table(pa.table(columns), folder / FILES[1])
     np.savez(folder / THIRD, vectors=vectors[60:, :4].astype(np.float32), ids=ids[60:], labels=labels[60:])
-    out = folder / "lines.jsonl"
-    return servers.app(folder / "store", (*FILES, THIRD, "--print-selection"), folder, out), folder, out
+    return servers.app(folder / "store", (*FILES, THIRD), folder), folder
 
 
 @pytest.fixture

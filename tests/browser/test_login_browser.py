@@ -30,7 +30,7 @@ SCRIPTS = {
 def locked(servers, tmp_path_factory):
     command = ["-m", "relcore", "app", "--no-browser", "--port={port}"]
     own = {"RELSCOPE_STORE": str(tmp_path_factory.mktemp("locked")), "RELSCOPE_TOKEN": TOKEN}
-    return servers.start(command, ROOT, None, own)
+    return servers.start(command, ROOT, own)
 
 
 @pytest.fixture

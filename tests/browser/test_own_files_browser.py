@@ -1,16 +1,10 @@
-"""`relscope app a.npz b.parquet --print-selection` in another folder: the two files in four panes, which are in sight
-on every screen, and each selection printed as a line.
-"""
-
-import json
+"""`relscope app a.npz b.parquet` in another folder: the two files in four panes, which are in sight on every screen."""
 
 import pytest
 
-from relcore import load_space, read_selections
 from relcore.figures.style import LIGHT
-from tests.browser.conftest import FILES, N
+from tests.browser.conftest import N
 from tests.browser.panes import ROOT, at_rest, drag, settle
-from tests.waiting import until
 
 ABOVE = (".st-key-toolbar-row", ".st-key-headline", ".st-key-idea", ".ls-toolbar")
 SIZES = [(1440, 900), (1440, 1000), (1280, 720), (1920, 1080), (390, 844)]
@@ -22,10 +16,9 @@ def opened(page, url):
     settle(page)
 
 
-def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
-    url, folder, out = own
+def test_a_lasso_over_the_two_files_selects_rows(page, own):
+    url, _ = own
     opened(page, f"{url}/?panes=absolute,relative")
-    assert out.read_text() == ""  # the server prints its address elsewhere
     titles = page.locator(".ls-title").all_text_contents()
     assert titles == ["a · shared axes", "b · shared axes", "a · relative", "b · relative"]
     assert "300 rows in both" in page.locator(".st-key-toolbar").inner_text()
@@ -34,23 +27,16 @@ def test_a_lasso_over_the_two_files_ends_up_in_a_script(page, own):
         colour == f"rgb{tuple(bytes.fromhex(LIGHT.surface[1:]))}"
     )  # the theme is that of the app in any folder
     drag(page, 0, [(0.5, 0.02), (0.98, 0.02), (0.98, 0.98), (0.5, 0.98)])
-    until(lambda: out.read_text().endswith("\n"))
     settle(page)
-    (selection,) = read_selections(out.read_text().splitlines())
-    assert 0 < len(selection.ids) < N
-    assert page.locator(".relscope-word").inner_text() == f"{len(selection.ids)} selected"
-    for name, chosen in zip(FILES, selection.spaces, strict=True):
-        space = load_space(folder / name)
-        assert (chosen.name, chosen.digest) == (space.name, space.digest)
-        assert list(chosen.rows) == selection.rows_in(space).tolist()
+    chosen = page.locator(".relscope-word").inner_text()
+    assert chosen.endswith(" selected")
+    assert 0 < int(chosen.split()[0]) < N
     page.locator(".st-key-inspector-clear button").click()
-    until(lambda: out.read_text().count("\n") == 2)
-    cleared = json.loads(out.read_text().splitlines()[1])
-    assert (cleared["n"], cleared["session"]) == (0, selection.session)
+    page.wait_for_function("!document.querySelector('.relscope-word')?.innerText.includes('selected')")
 
 
 def test_a_filter_greys_rows_at_once_and_comes_back_with_the_link(page, own):
-    url, _, _ = own
+    url, _ = own
     opened(page, f"{url}/explore?panes=own&all=1")
     page.locator("[data-tool=filter]").click()
     page.locator("[data-column='source norm'] input").first.wait_for()

@@ -142,7 +142,7 @@ OF_SPECS = {
     "panes_of",
     "starting_models",
 }
-OF_FILES = {"load_space", "load_words", "read_selection", "read_selections"}
+OF_FILES = {"load_space", "load_words", "read_selection"}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """What type checkers know of every public name: `check.py` reads this, nobody runs it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -68,7 +67,6 @@ from relcore import (
     procrustes_similarity,
     pwcca,
     read_selection,
-    read_selections,
     rsa,
     second_order_cosine,
     select_anchors,
@@ -125,7 +123,6 @@ assert_type(Universe.load("words.universe").add(space).table(), DataFrame)
 stitched = assert_type(stitch_matrix([space, space]), StitchResult)
 assert_type(stitched.matrix("relative"), tuple[np.ndarray, np.ndarray])
 assert_type(read_selection("session.json"), Selection)
-assert_type(read_selections(["{}"]), Iterator[Selection])
 panes = assert_type(show(space, X, anchors=30), PanesWidget)
 panes.selection = ["a"]
 

@@ -4,7 +4,6 @@ before.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,8 +13,6 @@ import pytest
 from relcore.base import access
 from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
-from relcore.commands import app
-from relcore.files.selections import LINES
 
 ROOT = Path(__file__).parents[3]
 
@@ -106,31 +103,4 @@ def test_a_file_that_cannot_be_read_is_said_before_anything_starts(started, refu
     (tmp_path / "broken.npy").write_bytes(b"no matrix")
     assert "broken.npy" in refuse("app", "first.npz", "broken.npy")
     assert "'gone.npz', where there is none" in refuse("app", "gone.npz")
-    assert not started
-
-
-def test_selections_are_printed_where_the_command_printed(started, files, monkeypatch):
-    monkeypatch.setattr(app, "lines_stream", lambda: 7)
-    assert main(["app", "first.npz", "--print-selection"]) == 0
-    assert main(["app", "first.npz"]) == 0
-    assert [environment.get(LINES) for _, environment in started] == ["7", None]
-
-
-def test_what_else_is_printed_goes_to_stderr(tmp_path):
-    script = (
-        "import os; from relcore.commands.app import lines_stream; stream = lines_stream(); print('address',"
-        " flush=True); "
-    )
-    script += "assert os.get_inheritable(stream); os.write(stream, b'line')"
-    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert (ran.stdout, ran.stderr) == ("line", "address\n")
-
-
-@pytest.mark.parametrize("by", ["--share", "RELSCOPE_SHARE"])
-def test_a_shared_app_prints_no_selections(started, refuse, files, monkeypatch, by):
-    if by == "RELSCOPE_SHARE":
-        monkeypatch.setenv(by, "1")
-    assert "what visitors select is theirs" in refuse(
-        "app", "first.npz", "--print-selection", *([by] if by == "--share" else [])
-    )
     assert not started

@@ -1,4 +1,4 @@
-"""A selection as the app's session file and its printed lines hold it, and what a script makes of it."""
+"""A selection as the app's session file holds it, and what a script makes of it."""
 
 import json
 import subprocess
@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore import LatentSpace, load_space, read_selection, read_selections
+from relcore import LatentSpace, load_space, read_selection
 from relcore.base.errors import SpaceError
-from relcore.files.selections import SelectedRows, Selection, from_session_file, to_line
+from relcore.files.selections import SelectedRows, Selection, from_session_file
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "assets" / "examples" / "lasso_in_a_script.py"
 SPACE = LatentSpace(np.eye(4), ["a", "b", "ç\n", "d"], name="first")
-BOTH = (SelectedRows("first", SPACE.digest, (2, 0)), SelectedRows("second", "34cd", (0, None)))
-CHOSEN = Selection(("ç\n", "a"), BOTH, "12ab", "2026-11-22T13:05:09+00:00")
+BOTH = (SelectedRows("first", SPACE.digest), SelectedRows("second", "34cd"))
+CHOSEN = Selection(("ç\n", "a"), BOTH)
 
 
 def session_file(**panes):
@@ -33,25 +33,6 @@ def written(path, value):
     return path
 
 
-def test_a_line_is_one_line_of_ascii_and_comes_back():
-    line = to_line(CHOSEN)
-    assert line.isascii()
-    assert "\n" not in line
-    assert list(read_selections([line + "\n", "\n", line])) == [CHOSEN, CHOSEN]
-    assert json.loads(line)["n"] == 2
-
-
-def test_a_line_of_many_rows_names_the_file_that_holds_them(tmp_path):
-    file = written(tmp_path / "1.json", to_line(CHOSEN))
-    line = to_line(CHOSEN, file)
-    assert "ids" not in json.loads(line)
-    assert "rows" not in json.loads(line)["spaces"][0]
-    assert list(read_selections([line])) == [CHOSEN] == [read_selection(file)]
-    file.unlink()
-    with pytest.raises(SpaceError, match="where there is none"):
-        list(read_selections([line]))
-
-
 def test_a_session_file_gives_ids_and_the_digests_of_source_and_target(tmp_path):
     file = written(tmp_path / "session.json", session_file(selection=["a", "ç\n"]))
     found = read_selection(str(file))
@@ -61,7 +42,7 @@ def test_a_session_file_gives_ids_and_the_digests_of_source_and_target(tmp_path)
     earlier = written(tmp_path / "earlier.json", session_file())
     assert read_selection(earlier).ids == ()
     left_out = written(tmp_path / "large.json", session_file(selection=None))
-    with pytest.raises(SpaceError, match="too large for it; run `relscope app --print-selection`"):
+    with pytest.raises(SpaceError, match="too large for it; download the table"):
         read_selection(left_out)
     assert from_session_file(left_out.read_bytes()) is None
 
@@ -77,9 +58,6 @@ def test_rows_of_a_space_with_other_content_are_refused():
         Selection(("z",)).rows_in(SPACE)
 
 
-LINE = json.loads(to_line(CHOSEN))
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -87,11 +65,7 @@ LINE = json.loads(to_line(CHOSEN))
         "[" * 100_000,
         '"\\ud800"',
         "\x80\x04cos\nsystem\n.",
-        LINE | {"ids": "ab"},
-        LINE | {"ids": ["a"]},
-        LINE | {"n": 10**30},
-        LINE | {"spaces": [{"name": "a", "rows": [1.5, 0]}]},
-        {name: value for name, value in LINE.items() if name != "ids"},
+        {"ids": ["a"]},
         session_file(selection="ab"),
         session_file() | {"session": session_file()["session"] | {"source": 2}},
     ],
@@ -101,30 +75,19 @@ def test_anything_else_is_refused_with_what_was_expected(tmp_path, wrong):
     file = written(tmp_path / "x.json", wrong)
     with pytest.raises(
         SpaceError,
-        match=r"x.json'.*: expected a session file of the app, or a line of `relscope app --print-",
+        match=r"x.json'.*: expected a session file of the app",
     ):
         read_selection(file)
-    text = file.read_text(encoding="utf-8")
-    if text and "session" not in wrong:
-        with pytest.raises(SpaceError, match="line 2: expected"):
-            list(read_selections(["", text]))
 
 
-def test_the_script_of_the_readme_scores_each_lasso(tmp_path):
+def test_the_script_of_the_docs_scores_each_selection(tmp_path):
     vectors = np.array([[1, 0], [2, 0], [0, 3], [-1, 0]], dtype=np.float32)
     np.save(tmp_path / "first.npy", vectors)
     space = load_space(tmp_path / "first.npy")
-    chosen = [tuple(space.ids[rows]) for rows in ([0, 1], [0, 2], [0, 3], [])]
-    lines = [to_line(Selection(ids, (SelectedRows("first", space.digest),))) for ids in chosen]
-    ran = subprocess.run(
-        [sys.executable, SCRIPT, "first.npy"],
-        cwd=tmp_path,
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["1.000", "0.500", "0.000", "0.000"]
-    assert f"python {SCRIPT.relative_to(ROOT)} first.npy" in (ROOT / "docs" / "scripts.md").read_text(
-        encoding="utf-8"
-    )
+    for rows, cosine in (([0, 1], 1), ([0, 2], 0.5), ([0, 3], 0)):
+        (tmp_path / "chosen.csv").write_text("\n".join(["id", *space.ids[rows], ""]))
+        command = [sys.executable, SCRIPT, "first.npy", "chosen.csv"]
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert ran.stdout.split()[-1] == f"{cosine:.3f}"
+    told = f"python {SCRIPT.relative_to(ROOT)} first.npy"
+    assert told in (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
