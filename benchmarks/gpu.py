@@ -25,7 +25,7 @@ import torch
 
 from relcore import InverseRelativeProjection, LatentSpace, Procrustes, RelativeProjection, match
 from relcore.base.environment import described, has_gpu, use_device
-from relcore.catalog.encoding import encode as encode_rows
+from relcore.catalog.catalog import encode as encode_rows
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.transformers import PretrainedText
 from relcore.engine.nearest import nearest

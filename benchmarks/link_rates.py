@@ -37,13 +37,13 @@ from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.access import data_folder
 from relcore.base.numbers import percent, short, signed
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
 from relcore.engine.engine import thin_svd
-from relcore.linking.clusters import link_clusters, map_from_pairs
+from relcore.linking.bootstrap import link_clusters, map_from_pairs
 from relcore.represent.heads import fit_head
 from relcore.runs.store import Store
 from relcore.universe.universe import retrieval

@@ -24,8 +24,7 @@ import numpy as np
 
 from relcore import LatentSpace, bundled_results, match
 from relcore.base.environment import described, resolve
-from relcore.catalog.catalog import SpaceSpec, encoding_spec
-from relcore.catalog.encoding import encode, encoding_key
+from relcore.catalog.catalog import SpaceSpec, encode, encoding_key, encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.compare.live import LiveComparison, LiveFrame, LiveRows
 from relcore.encoders.datasets import load_dataset

@@ -40,8 +40,8 @@ from relcore.base.access import data_folder
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import signed
 from relcore.base.rows import unit_rows
-from relcore.encoders.bundled import wikipedia_dataset
 from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import wikipedia_dataset
 from relcore.encoders.encoder import Encoder, TrainedEncoder
 from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM

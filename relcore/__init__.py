@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
     from relcore.catalog.examples import example_spaces as example_spaces
     from relcore.runs.entries import bundled_results as bundled_results
-    from relcore.compare.notebook import show as show
+    from relcore.compare.scene import show as show
     from relcore.compare.scene import figure_of as figure_of, panes_of as panes_of
     from relcore.drift.check import (
         DriftCheck as DriftCheck,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from relcore.invert.inversion import InversionSpec as InversionSpec, invert as invert
     from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
     from relcore.linking.link import link as link
-    from relcore.linking.spec import BootstrapSpec as BootstrapSpec
+    from relcore.linking.link import BootstrapSpec as BootstrapSpec
     from relcore.migrate import adapters as adapters
     from relcore.migrate.charts import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
@@ -91,7 +91,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
 _MODULES = {
     "Affine": "represent.translation",
     "AlignedPair": "scores.passes",
-    "BootstrapSpec": "linking.spec",
+    "BootstrapSpec": "linking.link",
     "DriftChart": "drift.reports",
     "DriftCheck": "drift.check",
     "InverseRelativeProjection": "represent.translation",
@@ -152,7 +152,7 @@ _MODULES = {
     "rsa": "scores.measures",
     "second_order_cosine": "scores.measures",
     "select_anchors": "represent.anchors",
-    "show": "compare.notebook",
+    "show": "compare.scene",
     "starting_models": "migrate.migration",
     "stitch_matrix": "stitch.stitching",
     "svcca": "scores.measures",

@@ -337,7 +337,7 @@ def unpickled(tree):
 def test_nothing_is_ever_unpickled():
     """But by a closed list of names: the graphs of Planetoid."""
     found = {module for module, tree in trees().items() if any(unpickled(tree))}
-    assert found == {"relcore.encoders.bundled"}
+    assert found == {"relcore.encoders.datasets"}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,15 @@ import pytest
 from relcore.base import names, plugins
 from relcore.base.errors import SpaceError
 from relcore.catalog import naming
-from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_space
-from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    encode_job,
+    encoding_job_key,
+    load,
+    load_encoding,
+    put_space,
+    stored_encodings,
+)
 from relcore.catalog.task import task_job
 from relcore.cli import main
 from relcore.commands import encode as encode_command
@@ -29,8 +36,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import encoder_class, encoder_from_json
 from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
-from relcore.files.on_disk import OnDisk
-from relcore.files.reading import load_space, shape_of
+from relcore.files.reading import OnDisk, load_space, shape_of
 from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import RelativeProjection
 from relcore.runs.jobs import JobQueue

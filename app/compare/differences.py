@@ -15,7 +15,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, short
 from relcore.compare.columns import LEAST_ROWS
-from relcore.compare.differences import (
+from relcore.compare.scoring import (
     FORMS,
     NEIGHBOURS,
     Differences,

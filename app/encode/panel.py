@@ -16,8 +16,7 @@ from app.plain_text import plain_name
 from app.spaces import sources
 from app.widgets import space_name
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.encoding import stored_encodings
+from relcore.catalog.catalog import SpaceSpec, stored_encodings
 from relcore.compare.scene import Training, training_of
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder

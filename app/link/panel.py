@@ -32,14 +32,16 @@ from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
 from relcore.figures.export import chart_exportable
 from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
-from relcore.linking.link import known_pairs, links_table, read_pairs
-from relcore.linking.spec import (
+from relcore.linking.link import (
     FEWEST_SHARED,
     PAPER_ROWS,
     BootstrapRounds,
     BootstrapScores,
     BootstrapSpec,
     Outcome,
+    known_pairs,
+    links_table,
+    read_pairs,
     rounds_chart,
     rows_it_takes,
 )

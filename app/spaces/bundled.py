@@ -20,7 +20,7 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
 from relcore.catalog.catalog import CatalogEntry
-from relcore.files import items
+from relcore.files import reading
 from relcore.files.columns import size_in_words
 from relcore.runs.digest import digest_of
 
@@ -38,8 +38,8 @@ def available(folder: str | None) -> list[CatalogEntry]:
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _tables_in(folder: str) -> list[str]:
-    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in items.SUFFIXES)
-    return [str(path) for path in islice(tables, _MOST_TABLES) if items.is_metadata(path)]
+    tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in reading.SUFFIXES)
+    return [str(path) for path in islice(tables, _MOST_TABLES) if reading.is_metadata(path)]
 
 
 def draw() -> None:

@@ -24,7 +24,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.portable import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
-from relcore.files import items, reading
+from relcore.files import reading
 from relcore.files.columns import (
     NO_CHOICES,
     OPTIONS,
@@ -74,7 +74,7 @@ def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Resul
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     """The files that are spaces, each with its table of metadata or None."""
-    described = {path for path in paths if items.is_metadata(path)}
+    described = {path for path in paths if reading.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
     joined = row_tables.joined(specs, in_order=False)
     tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
@@ -166,7 +166,7 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
 
     For metadata, every role becomes an option, so that a later guess changes nothing.
     """
-    read = items.metadata_columns if of_metadata else reading.column_roles
+    read = reading.metadata_columns if of_metadata else reading.column_roles
     encoding = sources.choose_encoding(path)
     if encoding is None:
         return None
@@ -239,7 +239,7 @@ def _taken(columns: Columns, option: str) -> list[str]:
 def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
     table = pd.DataFrame(overview(columns), columns=["column", "read as", "why"])
     cells, names = (
-        read_about(items.first_cells, path, 3, encoding),
+        read_about(reading.first_cells, path, 3, encoding),
         {column.name for column in columns.columns},
     )
     # A line of the overview may hold several columns: then the first is shown.
@@ -334,7 +334,7 @@ def _describe_all(
     """The spec to load from each file; None, with a message, for one that is unclear or cannot be read. The
     latter are listed in `errors`."""
     proposed = tables_of(paths)
-    tables = [path for path in paths if len(paths) > 1 and items.is_metadata(path)]
+    tables = [path for path in paths if len(paths) > 1 and reading.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
     known: dict[Path, Read | None] = {}
     for path in sorted(paths, key=tables.__contains__):
@@ -349,7 +349,7 @@ def _describe_all(
                 elif any(read_about(reading.column_roles, path).places("dimension")):
                     described[path] = describe(path, options, limit)
                 else:
-                    n = counted(read_about(items.metadata_columns, path).n, "row")
+                    n = counted(read_about(reading.metadata_columns, path).n, "row")
                     messages.warning(
                         f"{path.name} has {n} and no vectors. Columns of numbers would be read as vectors; as"
                         " ids and labels it needs a file with as many vectors beside it."
@@ -512,9 +512,9 @@ def _row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
 
 def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
     path = Path(spec.option("metadata") or spec.name)
-    if spec.source != "file" or path.suffix.lower() not in items.SUFFIXES:
+    if spec.source != "file" or path.suffix.lower() not in reading.SUFFIXES:
         return
-    read = items.metadata_columns if spec.option("metadata") else reading.column_roles
+    read = reading.metadata_columns if spec.option("metadata") else reading.column_roles
     columns = read_about(read, path, NO_CHOICES)
     others = ("dimension", "pictures") if columns.dimension and columns.dimension > _FEW else ("pictures",)
     names = [column.name for column in columns.columns if column.role not in others]

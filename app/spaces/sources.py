@@ -19,7 +19,7 @@ from relcore.base.writing import disk_errors, new_folder, write
 from relcore.encoders import datasets
 from relcore.encoders.dataset import HUB_NAME
 from relcore.encoders.images import SUFFIXES as IMAGES
-from relcore.files import archives, items, reading
+from relcore.files import archives, reading
 from relcore.files.tables import ENCODINGS, UTF8
 from relcore.runs.digest import digest_of
 
@@ -33,7 +33,7 @@ HOLDS = {
     ),
     "Texts": (
         "A table with a column of texts, or a .txt file with a text in each line. It is encoded here.",
-        f"{', '.join(items.OF_TEXTS)}. Columns of labels and ids are kept.",
+        f"{', '.join(reading.OF_TEXTS)}. Columns of labels and ids are kept.",
         "~/sentences.csv, or a Hugging Face dataset: owner/name",
     ),
     "Pictures": (
@@ -127,12 +127,12 @@ def kind_of(path: Path) -> Kind:
         return "Pictures"
     if suffix in (".jsonl", ".ndjson", ".txt") and reading.description_of(path).shape is None:
         return "Texts"
-    if suffix not in items.SUFFIXES or not items.is_metadata(path):
+    if suffix not in reading.SUFFIXES or not reading.is_metadata(path):
         return "Vectors"
-    roles = items.metadata_columns(path)
+    roles = reading.metadata_columns(path)
     if roles.places("pictures"):
         return "Pictures"
-    numbers = "number" in items.first_kinds(path).values()
+    numbers = "number" in reading.first_kinds(path).values()
     return "Texts" if roles.places("text") or not numbers else "Vectors"
 
 
@@ -190,7 +190,7 @@ def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
 
 def _is_damaged_table(path: Path) -> bool:
     """Whether a file is a damaged table, so that reading it as texts gives the better error."""
-    return path.suffix.lower() in items.OF_TEXTS and path.is_file() and not items.first_kinds(path)
+    return path.suffix.lower() in reading.OF_TEXTS and path.is_file() and not reading.first_kinds(path)
 
 
 def choose_encoding(path: Path) -> str | None:
@@ -219,7 +219,7 @@ def choose_encoding(path: Path) -> str | None:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def _encoding_of(path: Path) -> str:
-    return items.encoding_of(access.regular_file(access.allowed(path)))
+    return reading.encoding_of(access.regular_file(access.allowed(path)))
 
 
 def offer_others(kind: Kind, paths: Sequence[Path]) -> None:

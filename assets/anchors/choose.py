@@ -12,7 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.encoders.bundled import LANGUAGES, load_parallel
+from relcore.encoders.datasets import LANGUAGES, load_parallel
 from relcore.encoders.transformers import PretrainedText, minilm_folder
 from relcore.passport.passport import ANCHORS, encode_texts
 

@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base.names import STUDIES
-from relcore.catalog.catalog import held_out_ids, stored_encoding_spec
-from relcore.catalog.encoding import encode, encoding_key, key_of, space_of
+from relcore.catalog.catalog import encode, encoding_key, held_out_ids, key_of, space_of, stored_encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
-from relcore.compare.differences import Differences
+from relcore.compare.scoring import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.words import BUNDLED, load_words
-from relcore.linking.spec import BootstrapSpec
+from relcore.linking.link import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results

@@ -24,7 +24,7 @@ from measure_rows import write
 from relcore import __version__
 from relcore.base.access import data_folder
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.engine.training import reproducible

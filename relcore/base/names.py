@@ -472,7 +472,7 @@ _ENCODERS = {
     "onnx-text": Named("ONNX model", ".encoders.sentences:OnnxText", "or onnx, of a folder"),
     "graph": Named(
         "Graph networks, trained here",
-        ".encoders.graphs:GraphEncoder",
+        ".encoders.vision:GraphEncoder",
         "or gcn2, gin: with these convolutions",
     ),
 }
@@ -483,11 +483,11 @@ FIGURES = {
     "comparison": Named("", ".compare.scene:Panes"),
     "scores": Named("", ".compare.scene:Scores"),
     "spectrum": Named("", ".compare.scene:Spectrum"),
-    "anchor-audit": Named("", ".compare.audit:AnchorAudit"),
+    "anchor-audit": Named("", ".compare.scoring:AnchorAudit"),
     "drift": Named("", ".drift.reports:DriftChart"),
     "training": Named("", ".compare.scene:Training"),
     "all-pairs": Named("", ".compare.scene:PairMap"),
-    "differences": Named("", ".compare.differences:GroupDifferences"),
+    "differences": Named("", ".compare.scoring:GroupDifferences"),
     "universe": Named("", ".universe.charts:UniverseChart"),
     "study": Named("", ".studies.study:StudyChart"),
     "stitch-matrix": Named("", ".stitch.stitching:StitchMatrix"),
@@ -501,8 +501,8 @@ FIGURES = {
     "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
     "passport": Named("", ".passport.charts:PassportChart"),
     "check": Named("", ".passport.charts:CheckChart"),
-    "bootstrap": Named("", ".linking.spec:BootstrapRounds"),
-    "bootstrap-scores": Named("", ".linking.spec:BootstrapScores"),
+    "bootstrap": Named("", ".linking.link:BootstrapRounds"),
+    "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
 }
 
 # Figures of earlier versions, and the study that draws each now; "" if none does.

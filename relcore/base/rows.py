@@ -165,7 +165,7 @@ class FileStamp(NamedTuple):
 
 
 class Origin:
-    """The source of mapped rows, with cached facts about them; `relcore.files.on_disk` caches more."""
+    """The source of mapped rows, with cached facts about them; `relcore.files.reading` caches more."""
 
     stamp: FileStamp | None = None
 

@@ -18,15 +18,17 @@ from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_s
 from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
 from relcore.files.columns import OPTIONS, Choices, Columns
-from relcore.files.items import (
+from relcore.files.reading import (
     OF_TEXTS,
     SUFFIXES,
     ItemTable,
+    column_roles,
+    description_of,
     is_metadata,
     open_table,
     rows_by_id,
+    shape_of,
 )
-from relcore.files.reading import column_roles, description_of, shape_of
 from relcore.files.tables import MISSING
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.space import LatentSpace, ids_of

@@ -20,7 +20,7 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.running import computed
-from relcore.compare.audit import AnchorAudit, PairAudit
+from relcore.compare.scoring import AnchorAudit, PairAudit
 from relcore.files.saving import need_suffix
 from relcore.linking.link import LINK_FILES, known_pairs, write_links
 from relcore.spaces.matching import match

@@ -11,8 +11,14 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
 from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, setting, settings_of
-from relcore.catalog.catalog import SpaceSpec, encoding_specs, load
-from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    encode_job,
+    encoding_job_key,
+    encoding_specs,
+    load,
+    stored_encodings,
+)
 from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
 from relcore.commands.arguments import CommandOptions, Results, Scheduler, described, flag
 from relcore.commands.running import follow, queue

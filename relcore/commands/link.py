@@ -21,10 +21,16 @@ from relcore.commands.arguments import (
 )
 from relcore.commands.running import computed, samples
 from relcore.files.saving import need_suffix
-from relcore.linking.bootstrap import Pairs
-from relcore.linking.clusters import ENOUGH
-from relcore.linking.link import LINK_FILES, known_pairs, links_table, write_links
-from relcore.linking.spec import FEWEST_SHARED, PAPER_ROWS, BootstrapSpec
+from relcore.linking.bootstrap import ENOUGH, Pairs
+from relcore.linking.link import (
+    FEWEST_SHARED,
+    LINK_FILES,
+    PAPER_ROWS,
+    BootstrapSpec,
+    known_pairs,
+    links_table,
+    write_links,
+)
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace
 

@@ -165,7 +165,7 @@ def _made(options: argparse.Namespace) -> Passport:
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
     """The vectors of a dataset's pictures, with digests of their pixels as ids; of equal pictures only the
     first."""
-    from relcore.catalog.encoding import encode
+    from relcore.catalog.catalog import encode
     from relcore.catalog.naming import encoder_named
     from relcore.commands.encode import dataset_spec
     from relcore.encoders.datasets import load_dataset

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
-from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.base.errors import SpaceError, need_distinct, need_one_of, need_strings
+from relcore.base.libraries import extra
 from relcore.base.numbers import counted
 from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
-from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.task import Recipe, load_all, recipe_of
+from relcore.catalog.task import ComparisonRecipe, Recipe, load_all, load_models, load_pair, recipe_of
 from relcore.compare.columns import (
     Cells,
     are_readable_ids,
@@ -29,13 +30,24 @@ from relcore.compare.columns import (
     named_clusters,
     of_rows,
 )
-from relcore.compare.live import page_units
+from relcore.compare.live import (
+    FORMS,
+    N_SPREAD,
+    SPREAD,
+    LiveAnswers,
+    LiveComparison,
+    LiveRows,
+    live_header,
+    page_units,
+    why_not,
+)
 from relcore.compare.scoring import (
     SETTINGS,
     AllPairs,
     pair_matrices,
     used_settings,
 )
+from relcore.encoders.words import load_words
 from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
@@ -46,7 +58,7 @@ from relcore.figures.export import (
     training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
-from relcore.maps.pane_maps import OWN, TWO, drawn_panes, map_pair, orient_pairs
+from relcore.maps.pane_maps import GRID, OWN, PANES, TWO, drawn_panes, map_pair, orient_pairs
 from relcore.maps.reduction import ReductionSpec, is_tsne, reduce_spaces
 from relcore.maps.views import (
     COLUMN,
@@ -59,15 +71,19 @@ from relcore.maps.views import (
     same_rows,
     sample_view,
 )
+from relcore.panes.channel import read_request
 from relcore.panes.page import PageUnits, scene_exportable
-from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
+from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors, select_anchors, usual_anchors
 from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
 from relcore.represent.similarity import mean_of
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
 from relcore.scores.score import PairScores, Score
-from relcore.spaces.matching import Match, distinct_names
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.matching import Match, as_pair, distinct_names, match
+from relcore.spaces.space import LatentSpace, MatrixLike
+
+if TYPE_CHECKING:
+    from relcore.panes.widget import PanesWidget
 
 RIGHT, LOWER = "right", "lower"
 BY_TWO = {TWO: "by two anchors"}
@@ -345,7 +361,7 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
 
     Examples
     --------
-    >>> from relcore import load_words, match, select_anchors
+    >>> from relcore import load_words, match, select_anchors, usual_anchors
     >>> pair = match(*(load_words(name, limit=300) for name in ("word2vec-novels", "fasttext-novels")))
     >>> figure = panes_of(pair, select_anchors(pair.source, 30))
     >>> len(figure.table())
@@ -457,3 +473,168 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
     encode_again(spec, store)
     entry = store.summary(spec.option("key"))
     return curve_of(entry.metadata.get("training", {})) if entry else {}
+
+
+# The panes in a notebook.
+
+
+MOST_OTHERS = 2
+_MAP = ReductionSpec(fit="first")
+
+
+@extra("notebook")
+def show(
+    source: MatrixLike | str | Path,
+    target: MatrixLike | str | Path,
+    anchors: Sequence[str] | int | None = None,
+    *,
+    others: Sequence[MatrixLike | str | Path] = (),
+    panes: Sequence[str] = GRID,
+    color_by: str | Sequence[object] | None = None,
+    link_zoom: bool = False,
+    height: int = 640,
+) -> PanesWidget:
+    """The linked panes of two to four spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on
+    the first space.
+
+    The widget's `selection` (ids), `selected_rows` (of the shared rows) and `anchors` (ids) can be read,
+    set, and observed with ``widget.observe``.
+
+    Parameters
+    ----------
+    source, target : LatentSpace, matrix (n, d) in any form, or path
+        Spaces pair by id, arrays by row. A path may be the name of a bundled space.
+    anchors : ids, or how many, optional
+        By default 300 random rows, but at most a fifth of the rows. An empty list draws only the absolute
+        panes.
+    others : sequence of one or two more spaces, optional
+        Drawn beside the source and the target; the rows are those that all share. While an anchor is dragged,
+        scores compare only source and target.
+    panes : representations
+        One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
+        "whitened" and "procrustes".
+    color_by : str or one value per row of `source`, optional
+        As `relcore.maps.views.ViewSpec`, or numbers or names of your own; by default the labels if they are
+        classes, else some rows with their neighbourhoods.
+    height : int
+        Pixels for all panes together.
+
+    Raises
+    ------
+    SpaceError
+        No such file, no shared rows, anchors that a space lacks, an unknown pane or colour; anywidget is not
+        installed.
+
+    Examples
+    --------
+    >>> from relcore import load_words, show
+    >>> source, target = (load_words(name, limit=500) for name in ("word2vec-novels", "fasttext-novels"))
+    >>> widget = show(source, target, anchors=50)
+    >>> widget.selection = ["time", "man"]
+    >>> [source.ids[row] for row in widget.selected_rows]
+    ['time', 'man']
+    """
+    from relcore.panes.widget import PanesWidget
+
+    need_distinct("panes", _listed("panes", panes, "a list of representations"), PANES)
+    if len(panes) > 2:
+        raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
+    if len(_listed("others", others, "a list of spaces")) > MOST_OTHERS:
+        raise SpaceError(f"others: expected at most {MOST_OTHERS} more spaces, got {len(others)}")
+    given = (source, target, *others)
+    source, target, *others = (load_words(one) if isinstance(one, str | Path) else one for one in given)
+    source, target = as_pair(source, target)
+    pair = match(source, target, *others)
+    if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
+        n_anchors = usual_anchors(len(pair)) if anchors is None else int(anchors)
+        anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
+    anchors = _listed("anchors", anchors, "a list of ids, or how many")
+    drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))
+    return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom, live=live)
+
+
+def _listed(name: str, given: Any, what: str) -> tuple:
+    """The argument as a tuple; a string raises an error, because it would be split into letters."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
+    return tuple(given)
+
+
+def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | None) -> View:
+    spec = replace(default_view(pair.source), everything=True)
+    if color_by is None:
+        return make_view(pair.source, spec)
+    if isinstance(color_by, str):
+        spec = replace(spec, color_by=color_by)
+        return colored(pair, make_view(pair.source, spec), spec)
+    values = list(_listed("color_by", color_by, "a name, or one value per row of the source"))
+    if len(values) != len(source):
+        raise SpaceError(
+            f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}"
+        )
+    spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(values, index=source.ids)
+    return colored(pair, make_view(pair.source, spec), spec, lambda name: own)
+
+
+def _drawing(
+    pair: Match, view: View, panes: tuple[str, ...]
+) -> tuple[Callable[[Sequence[str]], tuple[Scene, np.ndarray]], _Dragged]:
+    """A function of the anchors that returns the scene, and the object that answers the panes while an anchor
+    is dragged. Parts that do not depend on the anchors are computed once.
+    """
+
+    def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
+        return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)
+
+    widths = [space.dimension for space in pair.spaces]
+    panes, first = drawn_panes(panes, widths, _MAP), drawn_panes(["absolute"], widths, _MAP)[0]
+    absolute = picture(first, ())
+    names = named_clusters(pair.source, view.rows, absolute[0][0]) if lacks_names(view, None) else None
+    prominence = prominent_rows(pair.source, view)
+
+    def draw(anchors: Sequence[str]) -> tuple[Scene, np.ndarray]:
+        forms = [pane for pane in panes if anchors or pane in (OWN, "absolute")]
+        if not forms:
+            raise SpaceError(f"anchors: expected at least one for the {panes[0]} panes, got none")
+        pictures = {pane: absolute if pane == first else picture(pane, anchors) for pane in forms}
+        oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
+        scene = assemble_scene(pair.spaces, view, oriented, anchors)
+        return replace(with_look(scene, MapLook(), None, names), prominence=prominence), view.rows
+
+    return draw, _Dragged(pair, view.rows, panes, absolute[0][0])
+
+
+class _Dragged:
+    """Answers the panes of a widget while an anchor is dragged.
+
+    `reference` (m, 2) is the map onto which the maps are turned.
+    """
+
+    def __init__(self, pair: Match, rows: np.ndarray, panes: tuple[str, ...], reference: np.ndarray) -> None:
+        self.pair, self.rows, self.panes, self.reference = pair, rows, panes, reference
+        self.known: tuple[tuple[str, ...], LiveAnswers] | None = None
+
+    @cached_property
+    def held(self) -> LiveRows:
+        return LiveRows(self.pair, self.rows, reference=self.reference)
+
+    def header(self, anchors: Sequence[str]) -> dict[str, Any] | None:
+        if not anchors:
+            return None
+        if refused := why_not(self.pair, ProjectionSpec(), _MAP):
+            return {"refused": refused}
+        return live_header(self.panes, len(anchors), len(self.pair.spaces))
+
+    def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
+        request, anchors = read_request(message, len(self.rows)), tuple(anchors)
+        if request is None:
+            return b""
+        if self.known is None or self.known[0] != anchors:
+            numbers = self.pair.source.rows(anchors).tolist()
+            forms = [pane for pane in self.panes if pane in FORMS]
+            following = LiveComparison(self.held, numbers, None, _MAP, forms)
+            self.known = anchors, LiveAnswers(following, numbers, self.rows)
+        return self.known[1].answer(request)
+
+    def spread(self) -> list[str]:
+        return select_anchors(self.pair.source, N_SPREAD, SPREAD)

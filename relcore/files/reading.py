@@ -12,8 +12,10 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -28,11 +30,12 @@ from relcore.base import access
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
-from relcore.base.rows import FileStamp, MappedRows
+from relcore.base.rows import FileStamp, MappedRows, Origin
 from relcore.base.text import lines_of, read_lines
-from relcore.files import confined
+from relcore.files import confined, tables
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
 from relcore.files.formats import (
+    ARROW,
     Description,
     Format,
     Regions,
@@ -48,11 +51,357 @@ from relcore.files.formats import (
     suffix_of,
     usable_bytes,
 )
-from relcore.files.items import read_metadata
-from relcore.files.on_disk import MAP_FROM, JoinedOrigin, OnDisk
+from relcore.files.tables import MISSING, ColumnKind, table_of
+from relcore.runs.digest import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.ids import RowNumbers
+from relcore.spaces.ids import RowNumbers, need_distinct_ids
 from relcore.spaces.space import LatentSpace
+
+# Large files that stay on disk.
+
+
+MAP_FROM = 64 << 20  # bytes; smaller files are read into memory
+_SETTLED_NS = 2 * 10**9  # from this age on, every change of a file changes its time stamp
+_TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """A file to map, its stamp at opening, and the store that keeps facts about it, if any."""
+
+    path: Path
+    stamp: FileStamp
+    store: Store | None = None
+
+    @classmethod
+    def of(cls, path: Path, store: Store | None = None) -> OnDisk:
+        """The file with this store, or the environment's store if that works."""
+        with suppress(StoreError):
+            store = store or Store()
+        return cls(path, FileStamp.of(path), store)
+
+    def mapped(self, regions: Regions) -> MappedRows | None:
+        """The rows as memory maps; None if a part is not aligned. Raises SpaceError for a truncated file."""
+        parts = []
+        with self.path.open("rb") as stream:
+            self.stamp.need_same(stream.fileno())
+            for begin, kind, (n, d) in regions.parts:
+                dtype = np.dtype(_TYPES[kind])
+                if begin % dtype.itemsize:
+                    return None
+                if self.stamp.size < begin + dtype.itemsize * n * d:
+                    raise SpaceError(
+                        f"{self.path.name}: expected all the values that its header promises, got the end of"
+                        " the file; copy it again"
+                    )
+                parts.append(np.memmap(stream, dtype, "r", begin, (n, d)).view(np.ndarray))
+        return self._rows(parts, *regions.region)
+
+    def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
+        """The rows as a map of a store entry, written from `blocks` once; None if it cannot be kept."""
+        shape, region = regions.decoded, regions.region
+        if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
+            return None
+        key = digest_of("decoded rows", 1, *self.stamp, region, shape)
+        with suppress(StoreError):
+            if (entry := self.store.mapped(key)) is None:
+                self.store.put(key, {}, {"rows of": self.path.name}, (blocks, shape))
+                self.stamp.need_unchanged()
+                entry = self.store.mapped(key)
+            if entry is not None and entry.arrays["vectors"].shape == shape:
+                parts = [entry.arrays["vectors"].view(np.ndarray)]
+                return self._rows(parts, "decoded", region, copied=True)
+        return None
+
+    def _rows(self, parts: list[np.ndarray], *region: Any, copied: bool = False) -> MappedRows:
+        return MappedRows(
+            parts, FileOrigin(self, digest_of(*self.stamp, *region, sum(map(len, parts))), copied)
+        )
+
+    @property
+    def keeps(self) -> bool:
+        """Whether facts can be stored: there is a store, and the file was not written just before."""
+        return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
+
+
+class FileOrigin(Origin):
+    """Mapped rows of a file with a key; the store keeps their lengths and digests until the file changes.
+
+    `copied` rows do not change with the file.
+    """
+
+    def __init__(self, file: OnDisk, key: str, copied: bool = False) -> None:
+        self._file, self.key, self._copied = file, key, copied
+
+    def need_unchanged(self) -> None:
+        if not self._copied:
+            self._file.stamp.need_unchanged()
+
+    def known_lengths(self) -> np.ndarray | None:
+        entry = self._entry("lengths")
+        return None if entry is None else entry.arrays.get("lengths")
+
+    def keep_lengths(self, lengths: np.ndarray) -> None:
+        self._keep({"lengths": lengths}, {}, "lengths")
+
+    def known_digest(self, columns: str) -> str | None:
+        entry = self._entry("digest", columns)
+        return None if entry is None else entry.metadata.get("digest")
+
+    def keep_digest(self, columns: str, digest: str) -> None:
+        self._keep({}, {"digest": digest}, "digest", columns)
+
+    def _entry(self, *parts: str) -> Any:
+        with suppress(StoreError):
+            return self._file.store.get(self._entry_key(*parts)) if self._file.keeps else None
+        return None
+
+    def _keep(self, arrays: dict[str, np.ndarray], metadata: dict[str, str], *parts: str) -> None:
+        self.need_unchanged()
+        with suppress(StoreError):
+            if self._file.keeps:
+                facts = {"of file": self._file.path.name, **metadata}
+                self._file.store.put(self._entry_key(*parts), arrays, facts)
+
+    def _entry_key(self, *parts: str) -> str:
+        return digest_of("of a file", 1, self.key, *parts)
+
+
+class JoinedOrigin(Origin):
+    """Mapped rows of several files."""
+
+    def __init__(self, rows: list[MappedRows]) -> None:
+        self._rows = rows
+
+    def need_unchanged(self) -> None:
+        for item in self._rows:
+            item.origin.need_unchanged()
+
+    def known_lengths(self) -> np.ndarray:
+        return np.concatenate([item.lengths for item in self._rows])
+
+    def known_digest(self, columns: str) -> str | None:
+        return self._rows[0].origin.known_digest(self._all(columns))
+
+    def keep_digest(self, columns: str, digest: str) -> None:
+        self.need_unchanged()
+        self._rows[0].origin.keep_digest(self._all(columns), digest)
+
+    def _all(self, columns: str) -> str:
+        return digest_of(columns, [item.origin.key for item in self._rows])
+
+
+# Tables of texts, pictures, numbers and metadata, read by rows of a column.
+
+
+SUFFIXES = (".parquet", ".csv", ".tsv")
+OF_TEXTS = (
+    *SUFFIXES,
+    ".jsonl",
+    ".ndjson",
+    ".txt",
+)  # only if the user names the file, because folders often contain such files for other purposes
+_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20  # cells in one call
+
+
+class ItemTable:
+    """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
+
+    `columns` has their kinds, `class_names` is as in `OpenedTable`; image paths are relative to `folder`.
+    `encoding` is "" for a file without a text encoding.
+    """
+
+    def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
+        first = paths[0]
+        self.name, self.folder = first.name, first.parent
+        self._parts = [confined.Opened(table_of, path, ARROW, encoding=encoding) for path in paths]
+        facts = [part.facts for part in self._parts]
+        self.encoding: str = facts[0]["encoding"]
+        self.columns: dict[str, ColumnKind] = facts[0]["columns"]
+        self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
+        if any(list(item["columns"]) != list(self.columns) for item in facts):
+            raise SpaceError(
+                f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write"
+                " them again"
+            )
+        self._starts = [sum(item["n"] for item in facts[:number]) for number in range(len(facts) + 1)]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def read(self, column: str, start: int, stop: int) -> list[Any]:
+        values: list[Any] = []
+        while start < stop:
+            number = bisect_right(self._starts, start) - 1
+            end, first = min(stop, self._starts[number + 1]), self._starts[number]
+            values += self._parts[number].call("read", column=column, start=start - first, stop=end - first)
+            start = end
+        return values
+
+    def roles(self, choices: Choices = NO_CHOICES) -> Columns:
+        """The role of each column, as in `metadata_columns`."""
+        return self._parts[0].call("metadata", Columns, choices=choices)
+
+    def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
+        """The first n cells of a column; a SpaceError if their texts take more than `max_bytes`."""
+        values, size, step = [], 0, _AT_ONCE
+        while len(values) < n:
+            some = self.read(column, len(values), min(len(values) + step, n))
+            if self.columns[column] == "number":
+                n_bytes = 0
+            elif self.columns[column] == "text":
+                n_bytes = sum(map(len, filter(None, some)))
+            else:
+                n_bytes = sum(len(item) for item in some if isinstance(item, str | bytes))
+            size, step = size + n_bytes, min(2 * step, _MOST_AT_ONCE) if n_bytes < _FEW_BYTES else _AT_ONCE
+            if size > max_bytes:
+                raise SpaceError(
+                    f"{self.name}, column {column!r:.80}: expected texts of at most {readable(max_bytes)},"
+                    " got more; choose another column"
+                )
+            values += some
+        return values
+
+
+def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
+    """The table in a file, or in the parts of a parquet table; without `encoding` the likely one is used."""
+    first, suffix = paths[0], paths[0].suffix.lower()
+    if not first.is_file():
+        raise SpaceError(
+            f"expected a file, got {str(first)!r}, where there is none; check the folder and the spelling"
+        )
+    if suffix not in OF_TEXTS:
+        raise SpaceError(
+            f"{first.name}: expected a table that ends in {', '.join(OF_TEXTS)}, got"
+            f" {suffix or 'no suffix'!r}"
+        )
+    if len(paths) > 1 and suffix != ".parquet":
+        raise SpaceError(
+            f"{first.name}: expected one {suffix} file, got {len(paths)} parts; join them, or write parquet"
+        )
+    return ItemTable(paths, encoding)
+
+
+def _tried(function: Callable[..., Any], path: Path, otherwise: Any, **arguments: Any) -> Any:
+    with suppress(SpaceError, OSError):
+        return confined.run(function, path, libraries=ARROW, **arguments)
+    return otherwise
+
+
+def first_kinds(path: Path) -> dict[str, ColumnKind]:
+    """The columns of a table by its first rows; {} for a file that is no table."""
+    return _tried(tables.peek, path, ({}, True))[0]
+
+
+def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[str]]:
+    """The first n cells of the first columns, as short texts; {} for a table that cannot be read."""
+    return _tried(tables.first_cells, path, {}, n=n, encoding=encoding)
+
+
+def encoding_of(path: Path) -> str:
+    """The likely encoding of a .csv, .tsv or .txt file; a SpaceError if none is likely."""
+    return confined.run(tables.encoding_of, path, str)
+
+
+def is_metadata(path: Path) -> bool:
+    """Whether a file is a table without vectors; False for one that cannot be read."""
+    known = path.suffix.lower() in SUFFIXES and path.is_file()
+    return known and not _tried(tables.peek, path, ({}, True))[1]
+
+
+def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
+    """The role of each column of a table of metadata, and why.
+
+    Raises SpaceError for a file that is no such table, chosen columns that do not exist, two columns for one
+    role.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "meta.csv"
+    >>> _ = path.write_text("code,genre,year\\nr1,jazz,1959\\nr2,rock,1971\\nr3,jazz,1960\\nr4,rock,1975\\n")
+    >>> [(column.name, column.role) for column in metadata_columns(path).columns]
+    [('code', 'ids'), ('genre', 'labels'), ('year', 'left out')]
+    """
+    return open_table([path], choices.encoding).roles(choices)
+
+
+def read_metadata(
+    path: Path,
+    n: int,
+    *,
+    of: str,
+    ids: Sequence[str] | None,
+    limit: int | None,
+    max_bytes: int,
+    choices: Choices,
+    duplicates: str = "error",
+) -> tuple[dict[str, Any], str]:
+    """The ids, labels and counts in a table, if it has them, for n vectors of the file `of`; and a note.
+
+    Rows are joined by id if the vectors have `ids` and the table has a column of ids; otherwise by order,
+    which the note says.
+
+    Raises SpaceError for an id that the table lacks, another number of rows, invalid ids or counts, or more
+    than `max_bytes` of text.
+    """
+    table = open_table([path], choices.encoding)
+    columns, names, read = table.roles(choices), list(table.columns), {}
+    place, rows, note = columns.place("ids"), None, ""
+    if ids is not None and place is not None:
+        rows = rows_by_id(table, names[place], ids, of, duplicates, max_bytes)
+    elif len(table) != n and not (limit == n < len(table)):
+        raise SpaceError(
+            f"{path.name}: expected {n:,} rows, one per vector of {of}, got {len(table):,}; save both from"
+            " the same rows"
+        )
+    else:
+        lacking = of if place is not None else path.name
+        note = f"{path.name} is joined to {of} by row order, because {lacking} has no ids"
+    for role, check in (("ids", checked_ids), ("labels", checked_labels), ("counts", checked_counts)):
+        if (place := columns.place(role)) is not None and (role != "ids" or rows is None):
+            cells = table.cells(names[place], n if rows is None else len(table), max_bytes)
+            cells = cells if rows is None else [cells[row] for row in rows]
+            if role == "labels":
+                classes = table.class_names.get(columns.columns[place].name)
+                cells = [_label(item, classes) for item in cells]
+            read[role] = check(cells, path.name)
+    return read, note
+
+
+def rows_by_id(
+    table: ItemTable,
+    column: str,
+    ids: Sequence[str],
+    of: str,
+    duplicates: str = "first",
+    max_bytes: int = 8 << 30,
+) -> np.ndarray:
+    """The table's row for each of the n ids of the file `of`, (n,).
+
+    Raises a SpaceError for ids that the table lacks, or repeats, unless `duplicates` is "first".
+    """
+    known = pd.Index(checked_ids(table.cells(column, len(table), max_bytes), table.name), dtype=object)
+    if duplicates == "error":
+        need_distinct_ids(known, table.name)
+    first = np.flatnonzero(~known.duplicated())
+    places = known[first].get_indexer(pd.Index(list(ids), dtype=object))
+    if len(missing := np.flatnonzero(places < 0)):
+        raise SpaceError(
+            f"{table.name}: expected the ids of {of}, got a column {column!r:.80} with"
+            f" {len(missing):,} missing, first {quote(ids[row] for row in missing[:3])}; choose another"
+            " (id_column), or leave it out (ignore), so that rows are joined by their order"
+        )
+    return first[places]
+
+
+def _label(value: Any, names: Sequence[str] | None) -> Any:
+    if isinstance(value, str) and value in MISSING:
+        return ""
+    if names and isinstance(value, int) and not isinstance(value, bool):
+        return names[value] if 0 <= value < len(names) else ""
+    return value
+
 
 # Folders
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from relcore.base.access import allowed, regular_file
 from relcore.base.errors import SpaceError, quote
-from relcore.files.items import open_table
+from relcore.files.reading import open_table
 from relcore.spaces.space import LatentSpace
 
 _MOST_BYTES = 1 << 30

@@ -1,7 +1,7 @@
 """Tables (.csv, .tsv, .jsonl, .txt, .parquet, .arrow, .feather), read by pyarrow in the confined process.
 
-`relcore.files.items` opens them from outside. In .csv and .tsv the first line names the columns; a .txt file
-is a column `text` of its lines.
+`relcore.files.reading` opens them from outside. In .csv and .tsv the first line names the columns; a .txt
+file is a column `text` of its lines.
 """
 
 from __future__ import annotations

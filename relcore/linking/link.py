@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import compress
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,17 +16,45 @@ import pandas as pd
 from relcore.base.access import expanded, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
-from relcore.base.report import delimited, json_lines
+from relcore.base.names import BOOTSTRAPS
+from relcore.base.numbers import counted, short
+from relcore.base.report import Report, Reported, Table, delimited, json_lines
 from relcore.base.rows import mean_row
+from relcore.base.settings import setting
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.task import Recipe, Task, load_all
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.files.formats import checked_labels
 from relcore.files.saving import write_parquet
-from relcore.linking.bootstrap import PROMISED, BootstrapResult, Pairs, Round, bootstrap_anchors
+from relcore.linking.bootstrap import (
+    CLUSTERED_ROWS,
+    ENOUGH,
+    FEWEST,
+    LEARNING_RATE,
+    LINK_ROUNDS,
+    MOST_ROUNDS,
+    MOST_ROUNDS_UNSEEDED,
+    PROMISED,
+    STEPS,
+    BootstrapResult,
+    Pairs,
+    Round,
+    bootstrap_anchors,
+    share_found,
+)
+from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
+from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import score_cells, score_pair, score_table
+from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match, match
+from relcore.spaces.matching import Match, known_ids, match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.split import Split
 
 CONFIRMED = "confirmed"  # the kind of links that a user checked and confirmed
 NOT_KEPT = "not kept"  # the kind of links below the promised precision
@@ -250,7 +278,7 @@ def known_pairs(path: Path, option: str = "") -> Pairs:
 
 
 def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
-    from relcore.files.items import open_table
+    from relcore.files.reading import open_table
 
     table = open_table([path])
     names = list(table.columns)
@@ -300,3 +328,350 @@ def read_pairs(text: str) -> Pairs:
             )
         pairs.append((cells[0], cells[1]))
     return tuple(pairs)
+
+
+# BootstrapSpec: the task of linking two spaces whose true pairs are unknown or hidden, and its figures.
+
+
+SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
+_SETS = {
+    "ground truth": "all true anchors",
+    "seeds": "the seeds only",
+    "found": "the anchors found",
+    "found, continuous": "the optimised vectors, before their nearest rows replace them",
+}
+FEWEST_SHARED = 20  # common ids; fewer are too few to hide pairs
+PAPER_ROWS = 2000  # limit, because each step of the published method compares all pairs of rows
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(Reported):
+    """The result and, if the true pairs are known, its quality.
+
+    Attributes
+    ----------
+    share : float
+        Share of the anchors beyond the seeds with their true partner, 0 … 1; NaN without a truth.
+    scores : form → metric → Score
+        `relative_scores`; empty without a truth.
+    n_shared : int
+        Number of rows whose partner is known.
+    """
+
+    result: BootstrapResult
+    share: float
+    scores: Mapping[str, Mapping[str, Score]]
+    n_shared: int
+
+    @property
+    def known(self) -> bool:
+        return self.n_shared > 0
+
+    @property
+    def linked(self) -> bool:
+        return self.verdict == "linked"
+
+    @property
+    def verdict(self) -> str:
+        return self.result.verdict
+
+    @property
+    def n_hidden(self) -> int:
+        return len(self.result.anchors) - self.result.n_seeds
+
+    @property
+    def headline(self) -> str:
+        result = self.result
+        told = counted(len(result.anchors), "anchor")
+        if self.known and self.n_hidden:
+            told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
+        n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
+        if not n and not self.known:
+            return f"{self.verdict.capitalize()}. No link is kept."
+        share = result.precision[len(result.kept) - 1] if n else 0
+        right = f", an estimated {min(100 * share, 99.9):.1f} % right" if n else ""
+        beside = f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
+        return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{beside}{right}."
+
+    def report(self, **figures: Any) -> Report:
+        """A report of the verdict, its reason, the links, and their quality as anchors if the true pairs
+        are known."""
+        result = self.result
+        facts = {"verdict": self.verdict, "success": self.linked, "reason": result.reason}
+        facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
+        facts |= {"precision": result.promised, "wrong": self.wrong()}
+        facts["scores"] = {
+            form: {name: score.to_record() for name, score in scores.items()}
+            for form, scores in self.scores.items()
+        }
+        tables = [Table("rows", links_table(result))]
+        if self.scores:
+            jaccard = next(iter(self.scores.values()))["jaccard"]
+            tested = f"{counted(jaccard.n, 'held-out row')} (no seeds, no anchors, not matched with one)"
+            tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
+            caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
+            head, *cells = score_cells(score_table(self.scores))
+            shown = [["relative to", *head[1:]], *([_SETS[form], *rest] for form, *rest in cells)]
+            tables.append(Table(shown=shown, title="Scores of the anchors", caption=caption))
+        return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
+
+    def wrong(self) -> Pairs:
+        """The wrong anchors except seeds: source id and the id that it was matched with."""
+        pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
+        return tuple(pair for pair in pairs if pair[0] != pair[1])
+
+
+def relative_scores(
+    source: LatentSpace,
+    target: LatentSpace,
+    result: BootstrapResult,
+    *,
+    k: int = 10,
+    center: bool = True,
+) -> dict[str, dict[str, Score]]:
+    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all true
+    anchors, to the seeds, to the matched anchors ("found"), or to `BootstrapResult.vectors` ("found,
+    continuous").
+
+    Scores use shared rows except seeds, anchors and rows matched with one; empty for fewer than k + 2 of
+    them. ``center=False`` reproduces the paper.
+    """
+    rows = target.index.get_indexer(source.index)
+    own = np.flatnonzero(source.index.isin(known_ids((source, target))))
+    split = held_out_split(source, target, result)
+    if split is None or len(split.test) < k + 2:
+        return {}
+    sets = {
+        "ground truth": [(one, one) for one, _ in result.anchors if one in target.index],
+        "seeds": result.anchors[: result.n_seeds],
+        "found": result.anchors,
+        "found, continuous": () if result.vectors is None else result.anchors,
+    }
+    scores, projection = {}, RelativeProjection(center=center)
+    for form, pairs in sets.items():
+        if pairs:
+            ids, partners = zip(*pairs, strict=True)
+            anchors = result.vectors if form == "found, continuous" else target.rows(partners)
+            first = projection.fit(source.vectors, anchors=source.rows(ids)).transform(source.vectors[own])
+            second = projection.fit(target.vectors, anchors=anchors).transform(target.vectors[rows[own]])
+            scores[form] = score_pair(first, second, split, k=k, n_queries=_QUERIES, metrics=SCORES)
+    return scores
+
+
+def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
+    """The shared rows except anchors and rows matched with one; None if no row is left."""
+    ids = known_ids((source, target))
+    used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
+    return Split.held_out(ids, used) if len(used) < len(ids) else None
+
+
+_ROUND = 1.2e-8  # seconds per pair of rows
+_LARGE_ROUNDS = 3  # rounds over all rows
+_STARTS = 2.1e-3  # seconds per row, of all starts from clusters
+
+
+@dataclass(frozen=True)
+class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
+    """The settings of linking: method, seeds, anchors and rows. `pairs` are seeds by id; without them
+    `n_seeds` shared ids are drawn.
+
+    Examples
+    --------
+    >>> from relcore import BootstrapSpec
+    >>> BootstrapSpec(n_anchors=100).n_anchors
+    100
+    """
+
+    method: str = setting(
+        "self-learning",
+        choices=BOOTSTRAPS,
+        help=(
+            "Self-learning: alternate Procrustes on the pairs and matching by CSLS (Artetxe et al.). Paper:"
+            " Sinkhorn and Adam (Cannistraci et al. 2023, Algorithm 1). The seeds stay fixed."
+        ),
+    )
+    n_anchors: int = setting(
+        300, label="Anchors", option="anchors", low=1, step=10, help="Number of anchors, seeds included."
+    )
+    n_seeds: int = setting(15, label="Seeds", option="seeds", low=0)
+    pairs: Pairs = ()
+    rows: int | None = setting(
+        None,
+        low=10,
+        step=500,
+        help="Take this many of the most frequent rows of each space, or the first without counts.",
+    )
+    hide: bool = setting(
+        True, help="Shuffle the target of two spaces with the same ids, and score against the truth."
+    )
+    k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours, of CSLS and of the scores.")
+    precision: float = setting(
+        PROMISED,
+        label="Precision",
+        low=0,
+        high=1,
+        step=0.01,
+        help="Keep links as long as the estimated share of right ones is this or higher.",
+    )
+    random_state: int = setting(0, low=0, help="Random state of the seeds and the anchors.")
+    steps: int = setting(STEPS, low=1, help="Paper: number of steps.")
+    learning_rate: float = setting(
+        LEARNING_RATE,
+        above=0,
+        high=1,
+        step=0.01,
+        metavar="RATE",
+        help="Paper: learning rate of Adam; the paper takes .02 for retrieval and .05 for stitching.",
+    )
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields, without a default precision, as version 0.1.0 wrote it."""
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Expected seconds on two idle cores, within a factor of two."""
+        n, m = (min(len(space), self.rows or len(space)) for space in spaces)
+        first = min(n, m, 4000)
+        if self.method == "paper":
+            return 3 + self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + first**2 * _ROUND * 6
+        whole = n * m * _ROUND * ((_LARGE_ROUNDS if max(n, m) > first else 0) + 3)
+        if self.n_seeds or self.pairs:
+            return 2 + first**2 * _ROUND * 11 + whole
+        clusters = 4 + min(n, m, 2 * CLUSTERED_ROWS) * _STARTS if min(n, m) >= FEWEST else 0
+        return 2 + clusters + first**2 * _ROUND * 26 + whole
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> Outcome:
+        sides = zip(*self.pairs, strict=True) if self.pairs else ((), ())
+        source, target = (
+            most_frequent(space, self.rows, *side) for space, *side in zip(spaces, sides, strict=True)
+        )
+        settings = {
+            name: getattr(self, name) for name in ("n_anchors", "method", "k", "precision", "random_state")
+        }
+        if self.method == "paper":
+            settings |= {"steps": self.steps, "learning_rate": self.learning_rate}
+        paper, seeded = self.method == "paper", self.n_seeds or self.pairs
+        most = self.steps if paper else MOST_ROUNDS if seeded else LINK_ROUNDS + MOST_ROUNDS_UNSEEDED
+
+        def after(history: Sequence[Round]) -> None:
+            last, n = history[-1], len(history)
+            told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched, mean CSLS"
+            told = f"{f'step {n}: mean squared error' if paper else told} {short(last.objective)}"
+            if not last.pairs:
+                told = f"round {n}: from clusters of {last.rows:,} rows"
+                if last.objective == last.objective:
+                    told += f", fits on halves of them agree to {short(last.objective)}"
+            if last.found == last.found:
+                told += f", {100 * last.found:.1f} % of the hidden anchors found"
+            latest = {name: values[-1] for name, values in shares(self.method, history).items()}
+            report(min(n, most), most, told, latest)
+
+        settings["after"] = after
+        if self.hide:
+            shuffled, seeds, wanted, truth = self._hidden(source, target)
+            result = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
+            scores = relative_scores(source, target, result, k=self.k, center=self.method != "paper")
+            return Outcome(result, share_found(result, truth), scores, len(truth))
+        result = bootstrap_anchors(source, target, seeds=self.pairs, **settings)
+        return Outcome(result, float("nan"), {}, 0)
+
+    def _hidden(
+        self, source: LatentSpace, target: LatentSpace
+    ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
+        """The shuffled target, the seeds, the source anchors whose partners are searched, and the true pairs
+        (source id → target id)."""
+        shared = known_ids((source, target)).to_numpy()
+        if len(shared) < max(self.n_anchors, 3):
+            raise SpaceError(
+                f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got"
+                f" {len(shared):,}; ask for fewer anchors, or bootstrap for real, without a truth"
+            )
+        n_drawn = 0 if self.pairs else self.n_seeds
+        if n_drawn > self.n_anchors:
+            raise SpaceError(
+                f"n_seeds: expected at most {self.n_anchors}, the anchors, got {n_drawn}; ask for more"
+                " anchors"
+            )
+        rng = np.random.default_rng(self.random_state)
+        shuffled = target.take(rng.permutation(len(target)))
+        given = {source_id for source_id, _ in self.pairs}
+        drawn = [identifier for identifier in rng.permutation(shared) if identifier not in given]
+        seeds = self.pairs or tuple(zip(drawn[:n_drawn], drawn[:n_drawn], strict=True))
+        wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
+        return shuffled, seeds, wanted, dict(zip(shared, shared, strict=True))
+
+
+def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
+    """The space with only its `rows` most frequent (or first) rows and the ids in `also`; the whole space for
+    None."""
+    if rows is None or rows >= len(space):
+        return space
+    order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
+    others = np.flatnonzero(space.index.isin(also))
+    return space.take(np.union1d(order[:rows], others))
+
+
+def rows_it_takes(*spaces: LatentSpace) -> str:
+    """Sentences on the number of rows needed to link without pairs, and on the number in these spaces."""
+    rows = " and ".join(f"{len(space):,}" for space in spaces)
+    requirement = (
+        f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
+        f" have {rows}."
+    )
+    if min(map(len, spaces)) >= ENOUGH:
+        return requirement
+    return f"{requirement} Known pairs, even a few, are a safer start."
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapRounds(Recipe, figure="bootstrap"):
+    """A figure of matched rows and hidden anchors by round, or of the published method's error."""
+
+    source: SpaceSpec
+    target: SpaceSpec
+    digests: tuple[str, ...] = ("", "")
+    bootstrap: BootstrapSpec
+
+    def draw(self, result: Outcome | None = None) -> Exportable:
+        outcome, method = result or self._computed(), self.bootstrap.method
+        by_round = shares(method, outcome.result.history)
+        chart = rounds_chart(method, by_round, f"Verdict: {outcome.verdict}")
+        return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
+
+    def _computed(self) -> Outcome:
+        return self.bootstrap.run(load_all((self.source, self.target), self.digests, self.figure))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootstrapScores(BootstrapRounds):
+    """A figure of Jaccard, MRR and cosine with true anchors, seeds and matched anchors, with chance
+    levels."""
+
+    figure: ClassVar[str] = "bootstrap-scores"
+
+    def draw(self, result: Outcome | None = None) -> Exportable:
+        outcome = result or self._computed()
+        if not outcome.scores:
+            got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
+            raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
+        return scores_exportable(
+            score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores"
+        )
+
+
+def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
+    """Name → one value per round, 0 … 1; for the published method, its error relative to the first."""
+    found = {"share of hidden anchors found": [r.found for r in rounds]}
+    own = {"share of rows matched": [r.pairs / r.rows for r in rounds]}
+    if method == "paper":
+        own = {"error, share of the first step's": [r.objective / rounds[0].objective for r in rounds]}
+    return own if np.isnan(rounds[-1].found) else found | own
+
+
+def rounds_chart(method: str, by_round: Mapping[str, Sequence[float]], note: str = "") -> Lines:
+    """A chart of `shares`."""
+    lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
+    return Lines(lines, "step" if method == "paper" else "round", "share", y_range=(0, 1.02), note=note)

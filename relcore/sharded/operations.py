@@ -28,8 +28,7 @@ from relcore.base.report import Report
 from relcore.base.rows import mean_row, row_blocks
 from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
-from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address
-from relcore.catalog.encoding import put_encoding
+from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
 from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
 from relcore.files.saving import OF_VECTORS, write_parquet

@@ -16,8 +16,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.encoding import trained_weights
+from relcore.catalog.catalog import SpaceSpec, trained_weights
 from relcore.catalog.task import Recipe, load_all
 from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset

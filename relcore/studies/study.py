@@ -23,8 +23,7 @@ from relcore.base.numbers import band, counted, short
 from relcore.base.records import need_plain, parse
 from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, complete
-from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import SpaceSpec, encode, load
 from relcore.catalog.task import Recipe
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder

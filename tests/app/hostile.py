@@ -10,8 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from app.workspace import Workspace
-from relcore.catalog.catalog import SpaceSpec, encoding_specs, put_pairing, renamed_spec
-from relcore.catalog.encoding import encode, stored_encodings
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    encode,
+    encoding_specs,
+    put_pairing,
+    renamed_spec,
+    stored_encodings,
+)
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd

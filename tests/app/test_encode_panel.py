@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relcore.catalog.encoding import encode, encode_job
+from relcore.catalog.catalog import encode, encode_job
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision
 

@@ -14,8 +14,7 @@ from PIL import Image
 from app import items
 from app.items import Items, items_of, make_sheet
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode, encoding_key
+from relcore.catalog.catalog import encode, encoding_key, encoding_spec
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.images import PixelComponents

@@ -18,8 +18,7 @@ from app.sharing import Member
 from app.workspace import to_session_file
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, encoding_spec, stored_encoding_spec
-from relcore.catalog.encoding import encode, encode_job
+from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_spec, stored_encoding_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.runs.jobs import JobQueueError

@@ -11,11 +11,9 @@ from app import jobs, live
 from app.stitch import try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
-from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode, encoding_key
-from relcore.encoders.bundled import load_parallel
+from relcore.catalog.catalog import encode, encoding_key, encoding_spec
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import load_dataset
+from relcore.encoders.datasets import load_dataset, load_parallel
 from relcore.encoders.sentences import TfidfSvd
 from relcore.figures.style import DARK, LIGHT
 from relcore.stitch.stitching import Stitching

@@ -91,7 +91,7 @@ def demo(servers) -> str:
 @pytest.fixture(scope="session")
 def store(tmp_path_factory) -> Path:
     """The store of `app`: the digits in four encoders, not trained, but turned and noisy pixels in their place."""
-    from relcore.catalog.encoding import encoding_key, put_encoding
+    from relcore.catalog.catalog import encoding_key, put_encoding
     from relcore.encoders.dataset import DatasetSpec
     from relcore.encoders.datasets import load_dataset
     from relcore.encoders.vision import SmallVision

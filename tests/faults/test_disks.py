@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.cli import main
 from relcore.files.saving import SPACE_KINDS
 from relcore.migrate.adapters import card_of, export

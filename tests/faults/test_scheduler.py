@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relcore.catalog.encoding import encode, encode_job, encoding_job_key
+from relcore.catalog.catalog import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
 from relcore.runs import jobs
 from relcore.runs.jobs import JobQueue

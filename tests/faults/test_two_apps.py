@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store, in_use
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines

@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import psutil
 
-from relcore.catalog.encoding import encode, encode_job, encoding_job_key
+from relcore.catalog.catalog import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import JobQueue

@@ -11,10 +11,9 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.settings import Setting
-from relcore.catalog.encoding import encode
-from relcore.encoders.bundled import LANGUAGES
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import Dataset, DatasetSpec
-from relcore.encoders.datasets import load_dataset
+from relcore.encoders.datasets import LANGUAGES, load_dataset
 from relcore.encoders.images import pixel_array
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.figures.charts import Line

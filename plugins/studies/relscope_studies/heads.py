@@ -12,7 +12,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.compare.scoring import AllPairs
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder

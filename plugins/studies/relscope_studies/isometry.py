@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, short
 from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.engine.device import full_precision

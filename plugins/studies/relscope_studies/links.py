@@ -18,13 +18,13 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import Dataset
 from relcore.encoders.encoder import Encoder
 from relcore.encoders.vision import SmallVision
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors
-from relcore.linking.spec import BootstrapSpec, most_frequent
+from relcore.linking.link import BootstrapSpec, most_frequent
 from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Migration, MigrationData, MigrationResult
 from relcore.runs.digest import digest_of

@@ -200,7 +200,7 @@ def test_the_study_runs_on_a_small_graph(small_graph, tmp_path):
 
 def test_without_the_graph_the_study_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
-    monkeypatch.setattr("relcore.encoders.bundled.answers", lambda *address: False)
+    monkeypatch.setattr("relcore.encoders.datasets.answers", lambda *address: False)
     study = study_of("measures")
     with pytest.raises(SpaceError, match=r"expected ind\.cora\.x .*or the network"):
         study.measure(study.runs(StudySpec.of(study).settings)[0], Store(tmp_path / "store"), print)

@@ -9,8 +9,7 @@ from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, available, encoding_spec, load
-from relcore.catalog.encoding import encode, encoding_key
+from relcore.catalog.catalog import SpaceSpec, available, encode, encoding_key, encoding_spec, load
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.vision import SmallVision

@@ -14,9 +14,16 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog import encoding
-from relcore.catalog.catalog import encode_again, encoding_spec, load_encoding
-from relcore.catalog.encoding import encode, encode_job, encoding_job_key, encoding_key
+from relcore.catalog import catalog
+from relcore.catalog.catalog import (
+    encode,
+    encode_again,
+    encode_job,
+    encoding_job_key,
+    encoding_key,
+    encoding_spec,
+    load_encoding,
+)
 from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder
@@ -354,7 +361,7 @@ def texts_that_end(texts, end):
 
 
 def test_texts_are_encoded_in_the_order_of_their_lengths_within_a_window(store, log, texts, monkeypatch):
-    monkeypatch.setattr(encoding, "_WINDOW", 5)  # of blocks of 10
+    monkeypatch.setattr(catalog, "_WINDOW", 5)  # of blocks of 10
     [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     expected = np.array([(len(text), text.count("a")) for text in texts], dtype=np.float32)
     np.testing.assert_array_equal(space.vectors, expected)
@@ -377,7 +384,7 @@ def test_blocks_are_prepared_ahead_by_a_thread(store, log, texts):
 
 
 def test_sorted_blocks_that_are_done_are_not_computed_again(store, log, texts, monkeypatch):
-    monkeypatch.setattr(encoding, "_WINDOW", 5)
+    monkeypatch.setattr(catalog, "_WINDOW", 5)
     with pytest.raises(OSError, match="unplugged"):
         encode(texts_that_end(texts, 50), Lengths(log), store, block_rows=10)
     assert len(notes(log, "block")) == 5
@@ -397,7 +404,7 @@ def test_on_a_gpu_a_block_is_written_beside_the_work_on_the_next(store, log, tex
         encoded.append(len(notes(log, "block")))
         put(store, key, *entry)
 
-    monkeypatch.setattr(encoding, "torch_name", lambda: device)
+    monkeypatch.setattr(catalog, "torch_name", lambda: device)
     monkeypatch.setattr(Store, "put", slowly)
     encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     ahead = device == "cuda"

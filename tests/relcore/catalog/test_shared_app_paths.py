@@ -15,8 +15,15 @@ from relcore.base import access
 from relcore.base.access import AccessContext
 from relcore.base.errors import SpaceError
 from relcore.catalog import catalog
-from relcore.catalog.catalog import SpaceSpec, encoding_spec, put_pairing, put_space, renamed_spec
-from relcore.catalog.encoding import encode, encoding_key
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    encode,
+    encoding_key,
+    encoding_spec,
+    put_pairing,
+    put_space,
+    renamed_spec,
+)
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd

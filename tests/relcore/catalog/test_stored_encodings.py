@@ -5,8 +5,7 @@ import pytest
 
 from relcore.base.rows import MappedRows
 from relcore.catalog import catalog
-from relcore.catalog.catalog import load_encoding, put_space
-from relcore.catalog.encoding import put_encoding
+from relcore.catalog.catalog import load_encoding, put_encoding, put_space
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 

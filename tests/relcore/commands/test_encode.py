@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.commands.encode import dataset_spec, encoders_of
 from relcore.encoders.dataset import Dataset, DatasetSpec
-from relcore.encoders.graphs import GraphEncoder
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision, TimmVision
-from relcore.encoders.vision import SmallVision
+from relcore.encoders.vision import GraphEncoder, SmallVision
 from relcore.files.reading import load_space
 
 NONE = dict.fromkeys(

@@ -11,7 +11,7 @@ from relcore.base.settings import settings_of
 from relcore.cli import COMMANDS, main, parser_of
 from relcore.commands.arguments import values_of
 from relcore.compare.scoring import ExactScores
-from relcore.linking.spec import BootstrapSpec
+from relcore.linking.link import BootstrapSpec
 from relcore.migrate.migration import Migration
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.linking.link import LINK_FILES, known_pairs, link, read_links, write_links
-from relcore.linking.spec import BootstrapSpec
+from relcore.linking.link import LINK_FILES, BootstrapSpec, known_pairs, link, read_links, write_links
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.space import LatentSpace
 

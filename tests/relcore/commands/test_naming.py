@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import SpaceSpec, encode, load
 from relcore.catalog.naming import space_spec
 from relcore.commands.arguments import number_or_ids
 from relcore.encoders.dataset import DatasetSpec

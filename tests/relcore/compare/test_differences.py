@@ -11,7 +11,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import recipe_of
-from relcore.compare.differences import (
+from relcore.compare.scoring import (
     FORMS,
     Differences,
     GroupDifferences,

@@ -9,8 +9,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.audit import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.compare.scene import exportable
+from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.runs.store import Store
 
 WRONG = ("r3", "r11", "r20", "r25")

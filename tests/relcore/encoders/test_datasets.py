@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import bundled
+from relcore.encoders import datasets
 from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.encoders.datasets import available_datasets, load_dataset
 from relcore.runs.digest import digest_of
@@ -15,7 +15,7 @@ ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one
 
 @pytest.fixture
 def small_wikipedia(monkeypatch):
-    monkeypatch.setattr(bundled, "sentences_by_article", lambda store=None: ARTICLES)
+    monkeypatch.setattr(datasets, "sentences_by_article", lambda store=None: ARTICLES)
 
 
 def test_a_spec_goes_to_json_and_back_and_into_a_key():

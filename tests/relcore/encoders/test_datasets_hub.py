@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import bundled
 from relcore.encoders import datasets as hub_datasets
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset
@@ -110,7 +109,7 @@ class _Evil:
 
 @pytest.mark.parametrize("protocol", [0, 4])
 def test_pickles_that_ask_for_more_are_refused_before_they_run(small_cora, protocol):
-    for name in bundled.PARTS[1:-1]:
+    for name in hub_datasets.PARTS[1:-1]:
         path = small_cora / f"ind.cora.{name}"
         usual = path.read_bytes()
         path.write_bytes(pickle.dumps(_Evil(), protocol=protocol))

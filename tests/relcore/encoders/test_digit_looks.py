@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from relcore.encoders.bundled import LOOKS
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import load_dataset
+from relcore.encoders.datasets import LOOKS, load_dataset
 
 
 def digits(look, limit=40):

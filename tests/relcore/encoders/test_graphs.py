@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.dataset import Dataset
-from relcore.encoders.graphs import GraphEncoder
+from relcore.encoders.vision import GraphEncoder
 from tests.lazily import Lazily
 
 torch = Lazily("torch")

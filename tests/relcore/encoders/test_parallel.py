@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from relcore.encoders import bundled
-from relcore.encoders.bundled import LANGUAGES, N_SENTENCES, load_parallel
+from relcore.encoders import datasets
 from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.datasets import load_dataset
+from relcore.encoders.datasets import LANGUAGES, N_SENTENCES, load_dataset, load_parallel
 
-FILE = Path(bundled.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
+FILE = Path(datasets.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.encoder import Encoder
-from relcore.encoders.graphs import GraphEncoder
 from relcore.encoders.sentences import TfidfSvd
-from relcore.encoders.vision import SmallVision, SweptVision, held_out_rows
+from relcore.encoders.vision import GraphEncoder, SmallVision, SweptVision, held_out_rows
 from relcore.spaces.space import LatentSpace
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows, split_pictures
 from relcore.runs.store import Store
@@ -11,7 +11,7 @@ from relcore.runs.store import Store
 
 @pytest.fixture(scope="module")
 def digits():
-    from relcore.encoders.bundled import digits_dataset
+    from relcore.encoders.datasets import digits_dataset
 
     return digits_dataset(DatasetSpec("digits", limit=600))
 

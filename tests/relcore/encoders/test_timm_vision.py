@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.transformers import TimmVision
 from relcore.runs.store import Store

@@ -18,8 +18,7 @@ from relcore.base.portable import finder, with_paths, without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import TableColumns, joined, row_items
 from relcore.files.columns import Choices
-from relcore.files.items import metadata_columns
-from relcore.files.reading import load_space
+from relcore.files.reading import load_space, metadata_columns
 from relcore.files.saving import write_space
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

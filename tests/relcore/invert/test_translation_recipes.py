@@ -9,8 +9,7 @@ import json
 import pandas as pd
 import pytest
 
-from relcore.catalog.catalog import encoding_spec
-from relcore.catalog.encoding import encode, encoding_key
+from relcore.catalog.catalog import encode, encoding_key, encoding_spec
 from relcore.compare.scene import exportable
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset

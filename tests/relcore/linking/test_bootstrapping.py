@@ -9,9 +9,9 @@ import pytest
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
-from relcore.compare.audit import PairAudit
 from relcore.compare.scene import exportable
-from relcore.linking.spec import (
+from relcore.compare.scoring import PairAudit
+from relcore.linking.link import (
     BootstrapRounds,
     BootstrapScores,
     BootstrapSpec,

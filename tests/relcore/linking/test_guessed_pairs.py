@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.audit import PairAudit
-from relcore.compare.differences import Differences
-from relcore.compare.scoring import AllPairs, ExactScores
+from relcore.compare.scoring import AllPairs, Differences, ExactScores, PairAudit
 from relcore.drift.check import DriftCheck
 from relcore.invert.inversion import InversionSpec, invert_pair
-from relcore.linking.spec import BootstrapSpec
+from relcore.linking.link import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
 from relcore.represent.representations import ProjectionSpec
 from relcore.spaces.ids import GuessedIds, mark_unscored

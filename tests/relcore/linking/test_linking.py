@@ -5,16 +5,16 @@ import pytest
 from scipy.optimize import quadratic_assignment
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.sentences import PooledWords
-from relcore.linking import bootstrap, clusters
-from relcore.linking.bootstrap import bootstrap_anchors
-from relcore.linking.clusters import (
+from relcore.linking import bootstrap
+from relcore.linking.bootstrap import (
     ClusterFit,
     _agreement,
     _share_in_place,
     assign,
+    bootstrap_anchors,
     link_clusters,
     map_from_pairs,
     rotation_between,
@@ -103,8 +103,8 @@ def test_sentences_are_linked_without_a_pair(tmp_path):
 def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
     """5,000 a side without counts were an error; here 1,000."""
     for module, name, value in (
-        (clusters, "STARTS", 1),
-        (clusters, "CLUSTERINGS", 8),
+        (bootstrap, "STARTS", 1),
+        (bootstrap, "CLUSTERINGS", 8),
         (bootstrap, "MOST_ROWS", 900),
     ):
         monkeypatch.setattr(module, name, value)

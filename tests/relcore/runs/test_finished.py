@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.base.names import STUDIES
-from relcore.catalog.catalog import load
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode, load
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.runs.digest import digest_of
 from relcore.runs.entries import BundledResults

@@ -3,7 +3,7 @@
 import pytest
 
 from relcore.base.names import METHODS
-from relcore.catalog.encoding import encode
+from relcore.catalog.catalog import encode
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.represent.representations import MethodSettings

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, encoding_spec
-from relcore.catalog.encoding import encode, encoding_key
+from relcore.catalog.catalog import SpaceSpec, encode, encoding_key, encoding_spec
 from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import PooledWords, TfidfSvd
