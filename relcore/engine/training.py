@@ -62,12 +62,13 @@ def seeded(random_state: int) -> Iterator[None]:
 
 
 @contextmanager
-def reproducible(random_state: int) -> Iterator[None]:
+def reproducible(random_state: int, *, strict: bool = True) -> Iterator[None]:
     """A context in which training repeats to the last bit on one kind of device; other kinds round
     differently.
 
     It sets one thread, seeded generators, deterministic algorithms, and full float32 in products and
-    convolutions. An operation without a deterministic algorithm on a GPU raises a RuntimeError.
+    convolutions. An operation without a deterministic algorithm on a GPU raises a RuntimeError, or only
+    warns if not `strict`.
     """
     import torch
 
@@ -75,12 +76,12 @@ def reproducible(random_state: int) -> Iterator[None]:
     # product.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     precise = full_precision(torch, torch_name().partition(":")[0])
-    with one_thread(), _deterministic_algorithms(), seeded(random_state), precise:
+    with one_thread(), _deterministic_algorithms(strict), seeded(random_state), precise:
         yield
 
 
 @contextmanager
-def _deterministic_algorithms() -> Iterator[None]:
+def _deterministic_algorithms(strict: bool) -> Iterator[None]:
     import torch
 
     # The settings belong to the process: the last one that leaves restores what the first one found. Torch's
@@ -91,7 +92,7 @@ def _deterministic_algorithms() -> Iterator[None]:
         _deterministic.append(
             (torch.are_deterministic_algorithms_enabled(), filled.fill_uninitialized_memory)
         )
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(True, warn_only=not strict)
         filled.fill_uninitialized_memory = False
     try:
         yield

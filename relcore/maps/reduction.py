@@ -584,8 +584,8 @@ def _torch_tsne(
     """The map (n, c) of X (n, d) by TorchDR from a start (n, c)."""
     import torch
 
-    # UMAP repeats by itself; the gradient of t-SNE adds up in another order at each run.
-    with _random_as_before(), reproducible(spec.random_state):
+    # UMAP repeats by itself; on a GPU the gradient of t-SNE adds up in another order at each run.
+    with _random_as_before(), reproducible(spec.random_state, strict=False):
         begin = torch.from_numpy(np.ascontiguousarray(start, dtype=np.float32))
         make = _by_torch("TSNE", spec, stages, _EARLY + _REST)
         return make(perplexity=perplexity, init=begin, early_exaggeration_iter=_EARLY).fit_transform(X)

@@ -162,10 +162,9 @@ def test_a_frame_of_some_rows_lies_on_the_maps_of_all_and_has_what_is_near(devic
 def test_a_frame_of_few_rows_reads_these_alone(monkeypatch):
     live = LiveComparison(LiveRows(pair_of(), np.arange(N)), range(8))
     live.frame()
-    widths, product = [], NumpyDevice.product
-    monkeypatch.setattr(
-        NumpyDevice, "product", lambda *given: widths.append(given[2].shape[1]) or product(*given)
-    )
+    device, widths = type(live.where), []
+    product = device.product
+    monkeypatch.setattr(device, "product", lambda *given: widths.append(given[2].shape[1]) or product(*given))
     live.set_anchors([40, *range(1, 8)])
     live.frame(np.arange(10), row=40)
     assert len(widths) == 2
