@@ -410,95 +410,104 @@ def table(path: Path) -> list[str]:
         "# How often `check` is right",
         "",
         f"`python -m benchmarks.check_rates`; the upper end of the slope's interval is compared. Two models: slope below {MIXED}; suspicious: below {SUSPECTED}.",
+        "Parts are not compared where rows are too few, or the short axes of the larger part are alike.",
     ]
-    if "controls" in part:
-        some = part["controls"].dropna(subset=["kind"])
-        contextual = ~some.family.isin([*WORDS, "mean"])
-        lines += ["", "## One model", ""]
-        lines += [
-            "| kind | thresholds chosen on it | contextual: alarms | suspicious | not compared | word vectors: alarms | suspicious | not compared | lowest |"
-        ]
-        lines += ["|---|---|---|---|---|---|---|---|---|"]
-        for kind in (*KINDS, "all", "all held out"):
-            held = ~some.kind.isin(CALIBRATED)
-            chosen = some.kind == kind if kind in KINDS else held if "held" in kind else held | True
-            cells = []
-            for family in (contextual, ~contextual):
-                one = some[chosen & family]
-                cells += (
-                    [
-                        interval(one.high < MIXED),
-                        interval((one.high >= MIXED) & (one.high < SUSPECTED)),
-                        f"{one.unfit.ne('').sum()}",
-                    ]
-                    if len(one)
-                    else [""] * 3
-                )
-            lows = " / ".join(
-                short(float(some[chosen & family].high.min())) for family in (contextual, ~contextual)
-            )
-            known = "yes" if kind in CALIBRATED else "no" if kind in KINDS else ""
-            lines.append(f"| {kind} | {known} | {' | '.join(cells)} | {lows} |")
-    if "detection" in part:
-        lines += [
-            "",
-            "## Two models",
-            "",
-            "| other model | rows | share | found | or suspicious | not compared | AUC | counted ÷ true |",
-            "|---|---|---|---|---|---|---|---|",
-        ]
-        for (other, n, share), one in (
-            part["detection"].dropna(subset=["other"]).groupby(["other", "n", "share"], sort=False)
-        ):
-            compared = one.unfit.eq("")
-            counted = float((one.counted[compared] / (share * n)).median())
-            either = interval(one.high < SUSPECTED)
-            lines.append(
-                f"| {other} | {int(n):,} | {share:g} | {interval(one.high < MIXED)} | {either} | {int((~compared).sum())} | {short(float(one.auc.mean()))} | {short(counted, 2)} |"
-            )
-    if "trusted" in part:
-        lines += [
-            "",
-            "## 200 trusted rows of another source",
-            "",
-            "| other model | AUC, mean (lowest) of draws |",
-            "|---|---|",
-        ]
-        for other, one in part["trusted"].groupby("other", sort=False):
-            lines.append(
-                f"| {other} | {short(float(one.auc.mean()))} ({short(float(one.auc.min()))}) of {len(one)} |"
-            )
-    if "naming" in part:
-        some = part["naming"].dropna(subset=["model"])
-        lines += ["", "## Names", "", "| rows of | sources | named |", "|---|---|---|"]
-        for model, one in some.groupby("model", sort=False):
-            told = ", ".join(f"{name} {count}" for name, count in one.named.value_counts().items())
-            lines.append(f"| {model} | {', '.join(one.source.unique())} | {told} |")
-    if "repair" in part:
-        lines += [
-            "",
-            "## Repair",
-            "",
-            "| rows | share | by | recall@10 before | after | refused |",
-            "|---|---|---|---|---|---|",
-        ]
-        for (other, share, method), one in part["repair"].groupby(["other", "share", "method"], sort=False):
-            lines.append(
-                f"| {other} | {share:g} | {method} | {short(float(one.before.mean()))} | {short(float(one.after.mean()))} | {int(one.refused.sum())} of {len(one)} |"
-            )
-    if "exposure" in part:
-        lines += [
-            "",
-            "## Exposure",
-            "",
-            "| defence | leaked pairs | top-1 of 500, mean (lowest to highest) | own recall@10 | draws |",
-            "|---|---|---|---|---|",
-        ]
-        for (defence, pairs), one in part["exposure"].groupby(["defence", "pairs"], sort=False):
-            lines.append(
-                f"| {defence} | {int(pairs)} | {short(float(one.top1.mean()))} ({short(float(one.top1.min()))} to {short(float(one.top1.max()))}) | {short(float(one.recall.mean()))} | {len(one)} |"
-            )
+    for name, (title, columns, cells) in _SECTIONS.items():
+        if name in part:
+            lines += ["", f"## {title}", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+            lines += [f"| {' | '.join(row)} |" for row in cells(part[name])]
     return lines
+
+
+def _controls(some: pd.DataFrame) -> Iterator[list[str]]:
+    some = some.dropna(subset=["kind"])
+    contextual, held = ~some.family.isin([*WORDS, "mean"]), ~some.kind.isin(CALIBRATED)
+    kinds = {kind: some.kind == kind for kind in KINDS} | {"all": held | True, "all held out": held}
+    for kind, chosen in kinds.items():
+        cells, lows = [kind, "yes" if kind in CALIBRATED else "no" if kind in KINDS else ""], []
+        for family in (contextual, ~contextual):
+            one = some[chosen & family]
+            compared = one.high[one.unfit.eq("")]
+            alarms = interval(compared < MIXED), interval((compared >= MIXED) & (compared < SUSPECTED))
+            cells += [*alarms, f"{len(one) - len(compared)}"] if len(one) else [""] * 3
+            lows.append(short(float(compared.min())))
+        yield [*cells, " / ".join(lows)]
+
+
+def _detection(some: pd.DataFrame) -> Iterator[list[str]]:
+    some = some.dropna(subset=["other"]).sort_values(["n", "share"], ascending=False, kind="stable")
+    some = some.sort_values("other", key=lambda others: others.map(OTHERS.index), kind="stable")
+    for (other, n, share), one in some.groupby(["other", "n", "share"], sort=False):
+        found, compared = [interval(one.high < limit) for limit in (MIXED, SUSPECTED)], one.unfit.eq("")
+        cells = [other, f"{int(n):,}", f"{share:g}", *found, f"{int((~compared).sum())}"]
+        counted = float((one.counted[compared] / (share * n)).median())
+        yield [*cells, short(float(one.auc.mean())), short(counted, 2)]
+
+
+def _trusted(some: pd.DataFrame) -> Iterator[list[str]]:
+    for other, one in some.groupby("other", sort=False):
+        yield [other, f"{short(float(one.auc.mean()))} ({short(float(one.auc.min()))}) of {len(one)}"]
+
+
+def _naming(some: pd.DataFrame) -> Iterator[list[str]]:
+    for model, one in some.dropna(subset=["model"]).groupby("model", sort=False):
+        named = ", ".join(f"{name} {count}" for name, count in one.named.value_counts().items())
+        yield [model, ", ".join(one.source.unique()), named]
+
+
+def _repair(some: pd.DataFrame) -> Iterator[list[str]]:
+    for (other, share, method), one in some.groupby(["other", "share", "method"], sort=False):
+        recalls = [short(float(one[when].mean())) for when in ("before", "after")]
+        yield [other, f"{share:g}", method, *recalls, f"{int(one.refused.sum())} of {len(one)}"]
+
+
+def _exposure(some: pd.DataFrame) -> Iterator[list[str]]:
+    for (defence, pairs), one in some.groupby(["defence", "pairs"], sort=False):
+        top1, ends = (
+            short(float(one.top1.mean())),
+            [short(float(end)) for end in (one.top1.min(), one.top1.max())],
+        )
+        recall = short(float(one.recall.mean()))
+        yield [defence, f"{int(pairs)}", f"{top1} ({' to '.join(ends)})", recall, f"{len(one)}"]
+
+
+_UNSURE = "suspicious", "not compared"
+_SECTIONS = {
+    "controls": (
+        "One model",
+        (
+            "kind",
+            "thresholds chosen on it",
+            "contextual: alarms",
+            *_UNSURE,
+            "word vectors: alarms",
+            *_UNSURE,
+            "lowest",
+        ),
+        _controls,
+    ),
+    "detection": (
+        "Two models",
+        ("other model", "rows", "share", "found", "or suspicious", "not compared", "AUC", "counted ÷ true"),
+        _detection,
+    ),
+    "trusted": (
+        "200 trusted rows of another source",
+        ("other model", "AUC, mean (lowest) of draws"),
+        _trusted,
+    ),
+    "naming": ("Names", ("rows of", "sources", "named"), _naming),
+    "repair": (
+        "Repair",
+        ("rows", "share", "by", "recall@10 before", "after", "refused"),
+        _repair,
+    ),
+    "exposure": (
+        "Exposure",
+        ("defence", "leaked pairs", "top-1 of 500, mean (lowest to highest)", "own recall@10", "draws"),
+        _exposure,
+    ),
+}
 
 
 def main() -> None:
