@@ -1,4 +1,4 @@
-"""The anchors panel: choose single anchors, sets and lists; diagnose and audit them; compare two sets."""
+"""The anchors panel: choose single anchors, sets and lists; diagnose and audit them."""
 
 from __future__ import annotations
 
@@ -212,7 +212,6 @@ PARTS = {
     "sets": ("Named sets and lists", lists.named_sets),
     "diagnostics": ("Diagnostics", show_diagnostics),
     "audit": ("Are there wrong pairs among them?", audit),
-    "compared": ("Compare two sets", lists.compare_sets),
 }
 
 

@@ -42,7 +42,6 @@ from relcore.studies.papers import (
     PaperRow,
     PaperRun,
     as_csv,
-    as_latex,
     find_row,
     load_rows,
     named_rows,
@@ -252,7 +251,10 @@ def _filtered(
             and (verdict == _ALL or verdict in verdicts[row.id])
             and _fits(row, asked.lower().split())
         ]
-        _exports(chosen, results)
+        look = {"type": "tertiary", "disabled": not chosen}
+        look["help"] = "One number per line, published and measured: the rows shown"
+        content = partial(as_csv, chosen, results)
+        exports.download("CSV", content, "papers.csv", "text/csv", "papers.csv", **look)
     return chosen
 
 
@@ -266,18 +268,6 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
     text = " ".join(told).lower()
     words = set(re.findall(r"\w+", text))
     return all(word in words if word.isdecimal() else word in text for word in asked)
-
-
-def _exports(rows: list[PaperRow], results: dict[str, Ours]) -> None:
-    files = {
-        "csv": ("CSV", as_csv, "text/csv", "One number per line, published and measured"),
-        "tex": ("LaTeX", as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
-    }
-    with st.popover("Export", icon=":material/download:", type="tertiary", key="papers.export"):
-        for suffix, (label, make, media, explanation) in files.items():
-            look = {"help": f"{explanation}: the rows shown", "type": "tertiary", "disabled": not rows}
-            content = partial(make, rows, results)
-            exports.download(label, content, f"papers.{suffix}", media, f"papers.{suffix}", **look)
 
 
 def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours]) -> None:

@@ -25,7 +25,7 @@ import pandas as pd
 from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
-from relcore.base.numbers import counted, general
+from relcore.base.numbers import counted
 from relcore.base.report import delimited
 from relcore.base.version import __version__
 from relcore.runs.store import Store
@@ -66,12 +66,6 @@ class Number:
         return {
             part.name: value for part in fields(self) if (value := getattr(self, part.name)) != part.default
         }
-
-    def text(self) -> str:
-        """The number with its deviation: ``"0.304 ± 0.002"``."""
-        places = 3 if abs(self.value) < 100 else 1
-        deviation = "" if self.deviation is None else f" ± {self.deviation:.{places}f}"
-        return f"{self.value:.{places}f}{deviation}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -557,18 +551,6 @@ COLUMNS = (
     *("paper", "row", "source", "what", "metric", "value", "deviation", "unit", "low", "high", "repeats"),
     *("n", "k", "baseline", "baseline_is", "interval_is", *_RUN_FACTS, "verdict"),
 )
-_PRINTED = ["row", "what", "metric", "published", "here", "95 % interval", "chance", "commit", "verdict"]
-_SIGNS = {
-    "±": r"$\pm$",
-    "−": "$-$",
-    "→": r"$\to$",
-    "×": r"$\times$",
-    "≈": r"$\approx$",
-    "ω": r"$\omega$",
-    "δ": r"$\delta$",
-    "³": "$^3$",
-    "…": r"\dots{}",
-}
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
@@ -581,20 +563,6 @@ def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFr
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
     return delimited(long_table(rows, found)).encode()
-
-
-def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """The numbers as a LaTeX longtable (booktabs): row, what, metric, published, here, with
-    deviation, interval and chance level."""
-    table = pd.DataFrame(_lines(rows, found))
-    numbers = table.reindex(columns=["low", "high", "baseline"]).astype(float).map(general)
-    table["95 % interval"] = (numbers["low"] + " to " + numbers["high"]).replace("– to –", "")
-    table["chance"] = numbers["baseline"].replace("–", "")
-    table["row"] = table.get("paper", "") + ", " + table.get("row", "")
-    text = table.reindex(columns=_PRINTED).to_latex(index=False, escape=True, na_rep="", longtable=True)
-    for sign, command in _SIGNS.items():
-        text = text.replace(sign, command)
-    return text.encode()
 
 
 def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
@@ -624,7 +592,6 @@ def _published(row: PaperRow) -> list[dict[str, Any]]:
             "deviation": cell.deviation,
             "unit": measure.unit,
             "data": row.published.setting,
-            "published": cell.text,
         }
         for labels, cells in row.published.lines
         for measure, cell in zip(row.published.measures, cells, strict=True)
@@ -632,7 +599,7 @@ def _published(row: PaperRow) -> list[dict[str, Any]]:
 
 
 def _measured(number: Number) -> dict[str, Any]:
-    line = {"source": "here", "what": number.label, "metric": number.metric, "here": number.text()}
+    line = {"source": "here", "what": number.label, "metric": number.metric}
     line |= {name: getattr(number, name) for name in _WRITTEN}
     line["baseline_is"] = None if number.baseline is None else number.baseline_is
     if spread := spread_of(number):

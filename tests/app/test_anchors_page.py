@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from app.anchors.lists import contradiction, read_ids, step_between
+from app.anchors.lists import read_ids, step_between
 from app.workspace import from_session_file, to_session_file
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
@@ -149,17 +149,6 @@ def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong
     assert "103 held-out rows" in session.html
     session.click("history.undo").click("history.undo")
     assert session.workspace == wrong_pairs
-
-
-def test_scores_that_prefer_the_other_set_are_named():
-    up, down, unclear = (
-        Interval(0.02, 0.01, 0.03),
-        Interval(-0.02, -0.03, -0.01),
-        Interval(-0.01, -0.03, 0.01),
-    )
-    changes = {"mrr": up, "cosine": down, "jaccard": unclear, "cka": down}
-    assert contradiction(up, changes, "B") == " But B has the higher cosine and linear CKA."
-    assert contradiction(up, {"mrr": up, "jaccard": unclear}, "B") == ""
 
 
 def test_an_arrow_needs_the_same_queries_and_a_difference_that_is_clear():
