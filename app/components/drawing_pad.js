@@ -11,7 +11,7 @@ export default function ({ data, parentElement, setStateValue }) {
 }
 
 class Pad {
-  constructor(parent, { label, size }) {
+  constructor(parent, { label, size, before }) {
     this.canvas = document.createElement("canvas");
     Object.assign(this.canvas, { width: size, height: size, className: "pad", tabIndex: 0 });
     this.canvas.setAttribute("role", "img");
@@ -21,11 +21,14 @@ class Pad {
     clear.addEventListener("click", () => (this.blank(), this.send("")));
     const root = document.createElement("div");
     root.className = "root";
-    root.append(this.canvas, clear);
+    this.hint = document.createElement("span");
+    Object.assign(this.hint, { className: "hint", textContent: "Draw here" });
+    root.append(this.canvas, this.hint, clear);
     parent.append(root);
     this.context = this.canvas.getContext("2d");
     this.width = size / 11; // the strokes of the scans are about so thick
     this.blank();
+    if (before) this.restore(before);
     this.last = null;
     this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
     this.canvas.addEventListener("pointermove", (event) => this.last && this.line(event));
@@ -35,6 +38,15 @@ class Pad {
   blank() {
     this.context.fillStyle = "#000";
     this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    this.hint.hidden = false;
+  }
+
+  /* What was drawn on another pad. */
+  restore(picture) {
+    const image = new Image();
+    image.onload = () => this.last || this.context.drawImage(image, 0, 0, this.canvas.width, this.canvas.height);
+    image.src = picture;
+    this.hint.hidden = true;
   }
 
   place(event) {
@@ -47,6 +59,7 @@ class Pad {
     if (event.button) return;
     event.preventDefault();
     this.canvas.setPointerCapture(event.pointerId);
+    this.hint.hidden = true;
     this.last = this.place(event);
     this.line(event); // a dot is a stroke, too
   }

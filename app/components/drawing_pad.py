@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _HERE = Path(__file__).parent
+_DRAWN = "relscope.drawn"
 _PREFIX = "data:image/png;base64,"
 _mount, _mount_camera = (
     st.components.v2.component(
@@ -30,11 +31,15 @@ _mount, _mount_camera = (
 
 
 def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
-    """The drawing, white strokes on black, `size` × `size` pixels; None while it is empty.
+    """The drawing, white strokes on black, `size` × `size` pixels; None while it is empty. It stands on every
+    pad of the session.
 
     Raises a SpaceError where the browser sent no picture.
     """
-    picture = _picture(_mount, key, label, size)
+    before = st.session_state.get(_DRAWN, "")
+    sent = _sent(_mount, key, label, size, before)
+    st.session_state[_DRAWN] = sent = before if sent is None else sent
+    picture = read_picture(sent)
     return picture and picture.convert("L")
 
 
@@ -44,17 +49,16 @@ def camera(key: str, label: str, size: int = 220) -> Image | None:
 
     Raises a SpaceError where the browser sent no picture.
     """
-    return _picture(_mount_camera, key, label, size)
+    return read_picture(_sent(_mount_camera, key, label, size))
 
 
-def _picture(mount: Callable, key: str, label: str, size: int) -> Image | None:
+def _sent(mount: Callable, key: str, label: str, size: int, before: str = "") -> str | None:
+    """The picture as a data URI, "" once it is cleared, None until the browser sends one."""
     count = f"{key}:answered"  # the browser sends the next picture once it hears that the last was answered
     st.session_state[count] = number = st.session_state.get(count, 0) + 1
-    data = {"label": label, "size": size, "answered": number}
+    data = {"label": label, "size": size, "answered": number, "before": before}
     # Streamlit keeps the picture; the run that follows reads it.
-    return read_picture(
-        mount(key=key, data=data, default={"picture": ""}, on_picture_change=lambda: None).picture
-    )
+    return mount(key=key, data=data, default={"picture": None}, on_picture_change=lambda: None).picture
 
 
 def read_picture(sent: str | None) -> Image | None:

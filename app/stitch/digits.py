@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from app.encode.ready import encoders
 from app.places import CONNECT, go
 from app.plain_text import plain_html
 from app.stitch.try_it import StitchSetup, fitted
+from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.examples import example_spaces
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _NAMES = "CNN", "residual network"
 _DRAW = "Draw"
+OPENS = "relscope.stitch-opens"  # whether Stitch opens on the digits
 
 
 def draw() -> None:
@@ -38,6 +41,7 @@ def draw() -> None:
             " similarities to the same anchors they do. <b>Nothing is trained again.</b></p>"
         )
         if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
+            st.session_state[OPENS] = True
             go(CONNECT, "Stitch")
     with answers:
         look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
@@ -51,8 +55,10 @@ def draw() -> None:
         elif (
             picture := drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", 260)
         ) is not None:
-            item = made_like(picture, look_of(dataset), "drawing")
+            with suppress(SpaceError):  # nothing stands out yet
+                item = made_like(picture, look_of(dataset), "drawing")
         if item is None:
+            answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
             return
         seen = "As the networks see it"
         st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else 260)), caption=seen, alt=seen)

@@ -17,6 +17,7 @@ from app.glossary.card import caption
 from app.page_settings import kept, segments
 from app.plain_text import bold_numbers, plain, plain_name
 from app.stitch import try_it
+from app.stitch.digits import OPENS
 from app.stitch.try_it import StitchSetup, load_spaces, shared_rows
 from app.tables import short_numbers
 from app.widgets import setting_widget, space_labels
@@ -51,7 +52,7 @@ Cell = tuple[str, int, int]  # method, encoder, head
 UNASKED_SECONDS = 20.0  # a longer computation waits for a click
 MOST_ENCODERS = 6  # by default, so that the table of thirty pairs can be read
 _OWN, _SESSION = "own", "this session's"
-_PAIR = "stitch.pair"
+_PAIR, _TRY = "stitch.pair", "stitch.try"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 
@@ -62,6 +63,8 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
     titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
         key = f"stitch.example{'-own' * (len(own) > 1)}"
+        if st.session_state.pop(OPENS, False):
+            st.session_state.update({key: "digits", _TRY: True})
         name = segments("Encoders of", titles, key, help="Load or encode labelled data of your own by Data.")
         details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
     example = EXAMPLES.get(name)
@@ -402,7 +405,9 @@ def _summary(result: StitchResult, metric: str) -> None:
     look = {name: column.NumberColumn(title, help=text) for name, (title, text) in shares.items()}
     look |= {
         "method": column.TextColumn(width="medium"),
-        "knows": column.TextColumn(help="Whether a method prepares each space alone or needs both at once."),
+        "knows": column.TextColumn(
+            "fitted on", help="Whether a method prepares each space alone or needs both at once."
+        ),
         "test_rows": column.NumberColumn("test rows"),
         "random_states": column.NumberColumn("random states"),
     }
@@ -415,7 +420,7 @@ def page(workspace: Workspace) -> None:
     above = st.container()
     best = draw(setup, details)
     if setup is not None:
-        shown = above.expander(_try_it(setup), icon=":material/draw:", key="stitch.try", on_change="rerun")
+        shown = above.expander(_try_it(setup), icon=":material/draw:", key=_TRY, on_change="rerun")
         with shown:
             if shown.open:
                 try_it.draw(setup, best)

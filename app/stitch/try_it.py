@@ -139,7 +139,6 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         with suppress(SpaceError):  # nothing stands out yet
             if picture is not None:
                 return _shown(Item(made_like(picture, look, name)), "As the encoders see it")
-        st.caption("Draw a picture. Every pair answers while you draw.")
         return None
     if source == "camera":
         held = "a digit, written thickly on paper," if look.on_dark else "something"
@@ -257,7 +256,7 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
             with left:
                 item = _picture(first.dataset, stitching)
         if item is None:
-            return
+            return place.caption("Every pair of encoder and classifier answers here, while you draw or type.")
         known = tuple(st.session_state.get("relscope.try-truth", {}).items())
         own = tuple(encoders.get(spec) for spec in setup.specs)
         offer = ItemOffer(one, stitching, method, own, exports.theme(), known)

@@ -31,6 +31,7 @@ from relcore.represent.representations import (
 )
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
+from relcore.scores.score import share_interval
 from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION, Split
@@ -748,12 +749,17 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     best, title = able.loc[able.stitched.idxmax()], STITCH_METRICS[metric].title
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
-    equal = able.method[able.stitched.map(short) == short(best.stitched)]  # as printed
-    how = " or ".join(f"“{method}”" for method in equal)
-    how += f", the best of {counted(len(able), 'method')}" * (len(able) > 1)
+    low, high, reach = best.stitched, best.stitched, ""
+    if metric == "accuracy":
+        low, high = share_interval(float(best.stitched), result.n_test)
+        reach = f" (95 %: {short(low)} to {short(high)})"
+    equal = able.method[(able.stitched >= low) & (able.method != best.method)]
+    tied = f", tied with {', '.join(f'“{method}”' for method in equal)}" if len(equal) else ""
+    among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Method"
     return (
-        f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}; with its own,"
-        f" {short(best.own)} (by chance {chance}). {counted(int(best.pairs), 'pair')} stitched by {how}."
+        f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
+        f" its own, {short(best.own)} (by chance {chance}). {among} on {counted(int(best.pairs), 'pair')}:"
+        f" “{best.method}”{tied}."
     )
 
 

@@ -366,7 +366,7 @@ def test_a_click_on_a_cell_of_a_stitching_shows_its_confusion_matrix(page, app):
     page.get_by_role("button", name="Method details").click()
     page.get_by_role("button", name=re.compile("Train them here")).click()
     page.keyboard.press("Escape")
-    page.get_by_text("stitched by").first.wait_for()
+    page.get_by_text("Best of 6 methods").first.wait_for()
     cells = page.locator(".js-plotly-plot").first.locator(".heatmaplayer image")
     cells.nth(2).wait_for()
     settle(page)
