@@ -127,7 +127,8 @@ def _draw() -> None:
                 space_choosers(workspace)
                 if place is EXPLORE:
                     _models(workspace)
-                if pair := _matched(workspace, bar, workspace.models if place is EXPLORE else ()):
+                pair = _matched(workspace, bar, workspace.models if place is EXPLORE else ())
+                if pair and (place is EXPLORE or not _is_unpaired(workspace, pair)):
                     _anchors(workspace, pair)
         with st.container(horizontal=True, vertical_alignment="center", key="history"):
             _undo_and_redo()
@@ -221,8 +222,7 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     source, target = pair.source.dimension, pair.target.dimension
-    ends = workspace.source, workspace.target
-    unknown = not pair.others and is_pairing_unknown(ends, list(map(compute.load_space, ends)))
+    unknown = _is_unpaired(workspace, pair)
     where = f"in {f'all {len(pair.spaces)}' if pair.others else 'both'}"
     facts = [f"{counted(len(pair), 'row')}{', not paired yet' if unknown else f' {where}'}"]
     if not pair.others:
@@ -233,6 +233,11 @@ def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[Space
     with notes:
         _notes(workspace, pair)
     return pair
+
+
+def _is_unpaired(workspace: Workspace, pair: Match) -> bool:
+    ends = workspace.source, workspace.target
+    return not pair.others and is_pairing_unknown(ends, list(map(compute.load_space, ends)))
 
 
 def _notes(workspace: Workspace, pair: Match) -> None:

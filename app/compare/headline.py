@@ -131,7 +131,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     rows = counted(len(pair), "word" if is_words else "row")
     if isinstance(pair.ids, GuessedIds):
         n = counted(scores["mrr"].n, "confirmed pair")
-        return f"Link paired {rows}; {n} are scored, none of them an anchor."
+        return f"Link paired {rows}. Only the {n} are scored; those that you gave also guided Link."
     if _in_order(workspace):
         return f"Paired by row order: {rows}."
     if not models.others:

@@ -32,6 +32,7 @@ from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
 from relcore.figures.export import chart_exportable
 from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
+from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import (
     FEWEST_SHARED,
     PAPER_ROWS,
@@ -49,12 +50,12 @@ from relcore.runs.jobs import Job
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace
 
-_HAVE = {"none": "No pair", "few": "A few pairs", "shared": "Test: hide the shared ids"}
+_HAVE = {"few": "A few pairs", "none": "No pair", "shared": "Test: hide the shared ids"}
 _TOLD = {
     "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
     " them.",
     "none": "Only the shapes of the two spaces are compared.",
-    "few": "Pairs that are known to belong together: three or more, better 15 to 30.",
+    "few": "Rows that you know to be the same thing: three pairs or more, better 15 to 30.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
@@ -100,7 +101,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         titles = {have: _HAVE[have] for have in haves}
         numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may be a coincidence
-        usual = "shared" if "shared" in haves and not numbered else "none"
+        usual = "shared" if "shared" in haves and not numbered else "few" if n < ENOUGH else "none"
         have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
@@ -163,13 +164,14 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
     """The pairs that are typed or in a file; None if there are none, after the page has shown what to do."""
     try:
         if start == "typed":
+            numbered = [is_numbered(space) for space in (source, target)]
             ends = [
-                f"{'row (the first is 0)' if is_numbered(space) else 'id'} of {plain_name(space.name)}"
-                for space in (source, target)
+                f"{'row' if is_number else 'id'} of {plain_name(space.name)}"
+                for space, is_number in zip((source, target), numbered, strict=True)
             ]
             text = kept(
                 st.text_area,
-                f"One pair per line: {ends[0]} = {ends[1]}",
+                f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
                 placeholder="\n".join(map(" = ".join, zip(source.ids[:3], target.ids[:-4:-1], strict=False))),
                 key="bootstrap.typed",
                 height=120,
@@ -297,8 +299,7 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"Scores use {scored} and no other link. These are no anchors: {len(anchors):,} of"
-            f" {len(result.anchors):,} anchors remain."
+            else f"Scores use only {scored}. The {len(anchors):,} anchors are other links."
         )
     if clicked:
         if chosen or not used:
@@ -327,8 +328,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         st.subheader("Links to check", anchor=False)
         told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
         caption(
-            f"{told}, in random order. Select those that are right, then press Confirm. Only confirmed links"
-            " are scored, and a confirmed link is no anchor."
+            f"{told}, in random order. Select those that are right, then press Confirm. All pages score only"
+            " confirmed links."
         )
     if not pairs:
         return ()
@@ -353,9 +354,9 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         if table.shape[1] == len(sides):
             st.caption("To see what the rows are, load their texts or labels beside the files in Data.")
         precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
-        table["precision"] = [precision[pair] for pair in pairs]
+        table["precision"] = [min(100 * precision[pair], 99.9) for pair in pairs]
         look["column_config"]["precision"] = st.column_config.NumberColumn(
-            format="percent",
+            format="%.1f %%",
             help="Estimated share of right ones among the links from the best down to this one",
         )
         marks = {own: "★ anchor" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")

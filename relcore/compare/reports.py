@@ -8,7 +8,7 @@ from typing import Any
 from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.scores.comparison import Scores, scores_report
-from relcore.scores.score import Score
+from relcore.scores.score import Score, share_interval
 from relcore.spaces.ids import GuessedIds, RowNumbers
 from relcore.spaces.matching import Match, distinct_names
 
@@ -55,7 +55,10 @@ def agreement(
         of = {form: shown(form, _about(score, score.top1)) for form, score in matched.items()}
         first, *others = matched
         guessed = isinstance(pair.ids, GuessedIds)
-        rows = f"{matched[first].n:,} confirmed pairs" if guessed else f"{row}s"
+        rows, n = f"{row}s", matched[first].n
+        if guessed:  # they are few, so the share needs its interval
+            low, high = share_interval(matched[first].top1, n)
+            rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"
         sentences.append(
             f"For {of[first]} of the {rows}, the nearest {row} in the other space is the same {row},"
             f" {by[first]}."

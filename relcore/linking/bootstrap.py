@@ -1104,7 +1104,8 @@ class _Bootstrap:
         held_out = fit_held_out(X, Y, seeds, self.source.ids[rows], links, **self.settings)
         found = f"no link of {held_out.n:,} held-out rows is likely to be right"
         if held_out.again == held_out.again:
-            found = f"a fit without {held_out.n:,} of the rows finds {percent(held_out.again)} of their links"
+            again = percent(held_out.again)
+            found = f"a fit without {held_out.n:,} of the rows finds {again} of their links again"
         scores = (
             f"{found} (mean CSLS {short(held_out.mean)}, chance level"
             f" {band(min(held_out.null), max(held_out.null))})"

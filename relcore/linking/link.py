@@ -382,16 +382,16 @@ class Outcome(Reported):
     @property
     def headline(self) -> str:
         result = self.result
-        told = counted(len(result.anchors), "anchor")
-        if self.known and self.n_hidden:
-            told = f"{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found"
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
-        if not n and not self.known:
-            return f"{self.verdict.capitalize()}. No link is kept."
-        share = result.precision[len(result.kept) - 1] if n else 0
-        right = f", an estimated {min(100 * share, 99.9):.1f} % right" if n else ""
-        beside = f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
-        return f"{self.verdict.capitalize()}. {told}. {n:,} of {counted(n_all, 'link')} kept{beside}{right}."
+        told = f"{self.verdict.capitalize()}."
+        if self.known and self.n_hidden:
+            told += f" {100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors are found."
+        if not n:
+            return f"{told} No link is kept."
+        links = counted(n, "link") + f" of {n_all:,}" * (n < n_all)
+        links += f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
+        share = result.precision[len(result.kept) - 1]
+        return f"{told} Of {links}, an estimated {min(100 * share, 99.9):.1f} % are right."
 
     def report(self, **figures: Any) -> Report:
         """A report of the verdict, its reason, the links, and their quality as anchors if the true pairs
