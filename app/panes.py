@@ -285,13 +285,15 @@ def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
     return stream.getvalue()
 
 
-def export_bar(pair: Match, drawing: Drawing, key: str) -> None:
+def export_bar(pair: Match, drawing: Drawing, key: str, told: str = "") -> None:
+    """Draw the export menu of the panes; its HTML has the sentences `told` on top."""
     workspace = session.workspace()
     if drawing.is_of_its_recipe:
         recipe, anchors = drawing.recipe, drawing.scene.anchors
         about = recipe.panes, len(anchors), recipe.projection, recipe.reduction
         units = partial(page_units, pair, drawing.view.rows, *about)
-        exports.export_bar(recipe.draw(drawing.scene, units), key, partial(_atlas, pair, drawing, workspace))
+        drawn = recipe.draw(drawing.scene, units, told)
+        exports.export_bar(drawn, key, partial(_atlas, pair, drawing, workspace))
     else:
         st.caption("The panes can be exported when all maps are up to date.")
 

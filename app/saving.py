@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ from relcore.maps.pane_maps import GRID, OWN
 from relcore.runs.digest import StoreError
 
 DEFAULT_ANCHORS = "random 300 0"
+_STARTED = time.time()
 TAB = "tab"  # in the address
 STEP = "step"  # of the story, in the address
 MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
@@ -226,7 +228,8 @@ def _find(folder: Path) -> None:
     if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
         return
-    own.tells = not same  # a page that is only reloaded shows no notice
+    # A page that is only reloaded shows no notice, but one that a restarted server restores does.
+    own.tells = not same or path.stat().st_mtime < _STARTED
     if not same and sharing.is_open(path.stem.partition("~")[2]):
         _restore(saved)
         return

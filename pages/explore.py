@@ -11,7 +11,7 @@ from app.anchors import effect
 from app.anchors import panel as anchors
 from app.compare import choosers, scores, selected_rows
 from app.compare.differences import where_they_differ
-from app.compare.headline import headline, is_unmatched, model_names, until_scored
+from app.compare.headline import headline, in_words, is_unmatched, model_names, until_scored
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
 from app.places import CONNECT, EXPLORE, RESEARCH, go
@@ -65,7 +65,7 @@ with picture:
         choosers.map_chooser(workspace)
         choosers.color_chooser(workspace, pair)
         choosers.view_choosers(workspace, pair)
-        panes.export_bar(models, drawing, "explore")
+        panes.export_bar(models, drawing, "explore", in_words(workspace))
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:
             say_what_was_found()

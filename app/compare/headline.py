@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import streamlit as st
 
 from app import compute
@@ -48,6 +51,14 @@ def headline(workspace: Workspace, models: Match) -> str:
     html = _headline(workspace, models)
     st.session_state[_LAST] = workspace.models, _settings(workspace), html
     return html
+
+
+def in_words(workspace: Workspace) -> str:
+    """The last headline of these models and settings as plain text; "" if there is none yet."""
+    models, settings, html = st.session_state.get(_LAST, ((), (), ""))
+    if (models, settings) != (workspace.models, _settings(workspace)):
+        return ""
+    return unescape(re.sub(r"<details.*|<[^>]*>", "", html, flags=re.DOTALL)).strip()
 
 
 def _headline(workspace: Workspace, models: Match) -> str:
@@ -117,7 +128,8 @@ def _in_order(workspace: Workspace) -> bool:
 
 
 def _lead(words: str) -> str:
-    return f'<p class="relscope-lead">{linked_html(words)}</p>'
+    words = linked_html(words).replace("<a ", '<a tabindex="-1" ')  # the keyboard finds them below Details
+    return f'<p class="relscope-lead">{words}</p>'
 
 
 def _bold(form: str, share: str) -> str:

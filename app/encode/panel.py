@@ -73,7 +73,7 @@ def draw_elsewhere() -> None:
         elif (pair := jobs.pair_to_compare()) and st.session_state.get(session.COMPARE_ENCODED):
             with st.container(horizontal=True):
                 later = {"args": (session.COMPARE_ENCODED, None), "key": "encode.later", "type": "tertiary"}
-                if _compare_button(pair):
+                if _compare_button(pair, "the new spaces"):
                     _compare(pair)
                 st.button("Later", on_click=st.session_state.pop, **later)
 
@@ -146,11 +146,11 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
         _compare(pair)
 
 
-def _compare_button(pair: tuple[SpaceSpec, SpaceSpec]) -> bool:
+def _compare_button(pair: tuple[SpaceSpec, SpaceSpec], called: str = "") -> bool:
     names = " with ".join(plain_name(space_name(spec)) for spec in pair)
-    help_ = "Makes them source and target, with anchors from their shared rows."
+    help_ = f"Makes {names} source and target, with anchors from their shared rows."
     look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
-    return st.button(f"Compare {names}", key="encode.compare", **look)
+    return st.button(f"Compare {called or names}", key="encode.compare", **look)
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:

@@ -344,12 +344,15 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
     look: MapLook | None = None
 
     def draw(
-        self, result: Scene | None = None, units: Callable[[], PageUnits | None] = lambda: None
+        self,
+        result: Scene | None = None,
+        units: Callable[[], PageUnits | None] = lambda: None,
+        about: str = "",
     ) -> Exportable:
         if result is None:
             scene = comparison_scene(self, oriented=self.oriented, look=self.look)
             result = replace(scene, stars=self.stars or StarLook())
-        return scene_exportable(result, self.to_json(), "relscope-panes", units)
+        return scene_exportable(result, self.to_json(), "relscope-panes", units, about)
 
 
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:

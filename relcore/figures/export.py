@@ -167,13 +167,14 @@ except ImportError:
 # All settings. Change one, and the figure and its numbers follow.
 recipe = {recipe}
 
+print("Drawing {name}; a map by UMAP or t-SNE takes minutes …", flush=True)
 try:
     figure = figure_of(recipe, sys.argv[1:])
 except SpaceError as error:
     sys.exit(str(error))
-figure.save("{name}.pdf")  # or .svg, .png, .html
-print("Wrote {name}.pdf")
-print(figure.table())  # the plotted numbers, a DataFrame of pandas
+figure.save("{name}-script.pdf")  # or .svg, .png, .html
+print("Wrote {name}-script.pdf. The plotted numbers, a DataFrame of pandas:")
+print(figure.table())
 """
 
 

@@ -28,6 +28,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
+from scipy.ndimage import gaussian_filter
 
 from relcore.base.numbers import general
 from relcore.base.text import harmless
@@ -54,7 +55,7 @@ from relcore.figures.scene import (
     star_opacity,
     star_size,
 )
-from relcore.figures.style import COLUMN, PAPER, POINT, Style, mixed, ramp_of, text_on
+from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mixed, ramp_of, text_on
 
 _SMALLEST = 4.5  # points of a letter
 _lock = threading.RLock()
@@ -506,6 +507,8 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
     diameter = point_size(len(scene)) * min(wide, 4) / 7
     look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **depth}
     axes.scatter(*points[order].T, rasterized=len(scene) > style.raster_above, **look)
+    if not solid:
+        _draw_contours(axes, points[scene.shown & scene.kept], theme)
     anchors, numbers = drawn_anchors(scene)
     diameter = star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
     if len(anchors):
@@ -542,6 +545,28 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> N
         axes.view_init(*_angles(scene.turn))
     axes.set_proj_type("ortho")
     axes.set_box_aspect(np.maximum(np.ptp(points, axis=0), 1e-9), zoom=1.1)
+
+
+def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
+    """Draw lines within which 25, 50, 75 and 95 % of the rows lie, if points (n, 2) hide each other, by the
+    rule of the screen (contours.js)."""
+    if not len(points):
+        return
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = max(float((high - low).max()), 1e-9) / 120
+    middles = [
+        start + side * (np.arange(-8, np.ceil(width / side) + 8) + 0.5)
+        for start, width in zip(low, high - low, strict=True)
+    ]
+    edges = [np.append(middle, middle[-1] + side) - side / 2 for middle in middles]
+    bins, *_ = np.histogram2d(*points.T, bins=edges)
+    if (bins**2).sum() < 3 * len(points):  # an average row shares its bin with fewer than two others
+        return
+    dense = gaussian_filter(bins, 2.4)
+    falling = np.sort(dense, axis=None)[::-1]
+    within = np.searchsorted(falling.cumsum(), np.array([0.95, 0.75, 0.5, 0.25]) * falling.sum())
+    look = {"colors": theme.text, "linewidths": 0.5, "alpha": 0.7, "zorder": 2.5}
+    axes.contour(*middles, dense.T, levels=np.unique(falling[within]), **look)
 
 
 def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float, star: float) -> None:

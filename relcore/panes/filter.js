@@ -70,7 +70,7 @@ class Filter {
       for (let row = 0; row < n; row++) if (!fails[row] || (fails[row] === 1 && failing[row] === i)) counts[own[row]]++;
       view.show(counts, met.get(i));
     });
-    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows in colour` : `${n.toLocaleString()} drawn rows`;
+    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows in colour` : `${n.toLocaleString()} drawn rows; a filter holds for all`;
     this.clear.hidden = !this.out;
   }
 

@@ -84,13 +84,16 @@ def panes_page(
     theme: Theme = LIGHT,
     recipe: str | None = None,
     units: PageUnits | None = None,
+    about: str = "",
 ) -> bytes:
     """The HTML of these panes: 100 kB and about 40 bytes per row for four panes. `units`, with which anchors
     can be dragged, add 2.7 bytes per number. Equal scenes give equal pages.
 
-    `recipe` is the JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
+    `about` stands above the panes, below the names of the models. `recipe` is the JSON that draws the figure
+    again; `relcore.figures.export.read_recipe` reads it.
     """
-    scene, title, recipe = encodable((scene, title, recipe))
+    scene, title, recipe, about = encodable((scene, title, recipe, about))
+    models = " and ".join(dict.fromkeys(pane.title.partition(" · ")[0] for pane in scene.panes))
     columns = hover_columns(scene)
     files = {name: name for name in columns}
     settings = {"linkZoom": False, "height": 640, "fill": PROPORTION, "dark": theme == DARK, "tool": "lasso"}
@@ -107,7 +110,8 @@ def panes_page(
         f' http-equiv="Content-Security-Policy" content="{content_policy([run])}">\n<meta name="viewport"'
         f' content="width=device-width">\n<title>{escape(title)}</title>\n{recipe_script(recipe)}<style>:root'
         f" {{ {colors}; font-family: {theme.font} }}\nbody {{ background: {theme.surface};"
-        f" }}\n{part('panes.css')}{part('page.css')}</style>\n</head>\n<body>\n<main"
+        f" }}\n{part('panes.css')}{part('page.css')}</style>\n</head>\n<body>\n<header>"
+        f"<h1>{escape(models)}</h1><p>{escape(about)}</p></header>\n<main"
         f' aria-label="{alt}"><noscript>{alt} The panes are drawn'
         ' by JavaScript, which is switched off.</noscript></main>\n<script type="text/plain"'
         f' id="relscope-panes">{content}</script>\n<script type="module">{run}</script>\n</body>\n</html>\n'
@@ -119,11 +123,13 @@ def scene_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "panes",
     units: Callable[[], PageUnits | None] = lambda: None,
+    about: str = "",
 ) -> Exportable:
-    """The panes of a scene as an `Exportable`; with `units` anchors can be dragged in its page."""
+    """The panes of a scene as an `Exportable`; with `units` anchors can be dragged in its page, which has
+    the sentences `about` them on top."""
 
     def page(theme: Theme, described: str | None) -> bytes:
-        return panes_page(scene, name, theme, described, units())
+        return panes_page(scene, name, theme, described, units(), about)
 
     _, publication = drawn("panes_figure", scene)
     return Exportable(name, None, publication, scene.table, recipe, page=page)

@@ -131,9 +131,9 @@ def test_the_script_draws_the_recipe_and_prints_its_numbers(make_scene, monkeypa
     monkeypatch.chdir(tmp_path)
     exec(script, {})
     assert called == [(recipe, ["data"])]
-    assert read_recipe(tmp_path / "my-panes.pdf") == recipe
+    assert read_recipe(tmp_path / "my-panes-script.pdf") == recipe
     told = capsys.readouterr().out
-    assert "Wrote my-panes.pdf" in told
+    assert "Wrote my-panes-script.pdf" in told
     assert "id" in told.partition("\n")[2]
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
+from matplotlib.contour import ContourSet
 from mpl_toolkits.mplot3d import proj3d
 
 from relcore.figures import paper
@@ -34,6 +35,16 @@ def images(pdf):
 def panes(scene, kind="pdf", **style):
     style = Style(**style)
     return write(paper.panes_figure(scene, style), kind, style)
+
+
+@pytest.mark.parametrize("n", [200, 20_000])
+def test_lines_of_density_are_drawn_where_points_hide_each_other(make_scene, n):
+    axes = paper.panes_figure(make_scene(n, 1)).axes[0]
+    lines = [one for one in axes.collections if isinstance(one, ContourSet)]
+    assert len(lines) == (n == 20_000)
+    for contours in lines:  # from the rarest: 95, 75, 50 and 25 % of normal rows lie within these radii
+        radii = [np.linalg.norm(path.vertices, axis=1).mean() for path in contours.get_paths()]
+        np.testing.assert_allclose(radii, np.sqrt(-2 * np.log([0.05, 0.25, 0.5, 0.75])), rtol=0.1)
 
 
 def test_pdf_embeds_truetype_and_no_type_3(make_scene):
