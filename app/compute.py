@@ -31,14 +31,14 @@ from relcore.catalog.catalog import (
 from relcore.catalog.row_tables import TableColumns
 from relcore.compare import columns, scene
 from relcore.compare.columns import neighbour_agreement
-from relcore.encoders.dataset import dataset_place
+from relcore.encoders.encoder import dataset_place
 from relcore.figures.scene import Facet, passing
 from relcore.files.reading import files_in
 from relcore.maps import pane_maps
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import COLUMN, View, same_rows, sample_view
-from relcore.represent import anchors, representations
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent import similarity, translation
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.digest import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
@@ -187,11 +187,11 @@ def represent(
 ) -> tuple[np.ndarray, ...]:
     """The spaces relative to anchors, whitened, or rotated onto each other; large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
-    return (representations.represent if large else _represent)(pair, pane, anchors, spec)
+    return (translation.represent if large else _represent)(pair, pane, anchors, spec)
 
 
 # 20,000 rows × 300 anchors × 2 spaces are 48 MB.
-_represent = cached(6)(representations.represent)
+_represent = cached(6)(translation.represent)
 directions = cached(16)(pane_maps.Directions.of)
 
 
@@ -220,10 +220,10 @@ def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.n
 
 @cached(64, "Choosing anchors …")
 def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
-    return tuple(anchors.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
+    return tuple(similarity.select_anchors(pair.source, n_anchors, strategy, random_state=random_state))
 
 
-diagnose = cached(32)(anchors.diagnose_anchors)
+diagnose = cached(32)(similarity.diagnose_anchors)
 
 
 @cached(16, "Comparing neighbourhoods …")
@@ -321,7 +321,7 @@ def more_score(
     metric: str,
 ) -> Score:
     """The score of one further measure on the held-out rows."""
-    rows = representations.represent(pair, pane, anchors, spec)
+    rows = translation.represent(pair, pane, anchors, spec)
     split = comparison.held_out(pair, anchors, pane)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
     if metric not in scores:

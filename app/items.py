@@ -22,8 +22,8 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import row_items, texts_at
 from relcore.compare import columns, scene
-from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.images import png_thumbnail
 from relcore.figures.scene import Clusters
 from relcore.maps.views import View

@@ -21,8 +21,7 @@ from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, need_access, put_space
 from relcore.catalog.task import task_job
 from relcore.compare.scoring import ExactScores
-from relcore.encoders.dataset import DatasetSpec, dataset_place
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
 from relcore.maps.pane_maps import (
     fitting_reduction,
     pane_blocks,
@@ -40,7 +39,7 @@ from relcore.maps.reduction import (
     reduction_seconds,
 )
 from relcore.maps.views import View
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import WAITS, Job, JobQueue, JobStatus, in_words
 from relcore.runs.store import Store

@@ -18,10 +18,9 @@ from app.items import clusters_of, hover_columns, items_of, sheet_of
 from app.widgets import choose_anchors
 from app.workspace import Workspace
 from relcore.base.names import REDUCTIONS
-from relcore.compare.atlas import atlas_table
 from relcore.compare.columns import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD, page_units
-from relcore.compare.scene import AXES, Panes, assemble_scene, with_look
+from relcore.compare.scene import AXES, Panes, assemble_scene, atlas_table, with_look
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
 from relcore.files.saving import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, coordinates_on_maps, drawn_panes, orient_pairs

@@ -19,7 +19,7 @@ from app.plain_text import plain_html
 from relcore.base.names import METRICS
 from relcore.base.numbers import MINUS, band, short
 from relcore.base.report import Table
-from relcore.represent.anchors import coinciding_anchors
+from relcore.represent.similarity import coinciding_anchors
 from relcore.runs.digest import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import ChanceLevel, Score

@@ -19,7 +19,7 @@ from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, kept_ids, unscored_ids
 from relcore.compare.scoring import ExactScores
 from relcore.files.formats import suffix_of
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match
 
 

@@ -24,7 +24,7 @@ from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import OWN, TWO
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import MOST_PIVOTS, ViewSpec
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.spaces.matching import Match
 

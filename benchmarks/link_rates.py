@@ -38,7 +38,7 @@ from relcore.base.access import data_folder
 from relcore.base.numbers import percent, short, signed
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words

@@ -30,9 +30,8 @@ from relcore import LatentSpace, Migration
 from relcore.base.access import data_folder
 from relcore.base.numbers import signed
 from relcore.base.rows import unit_rows
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import wikipedia_dataset
-from relcore.encoders.encoder import Encoder, TrainedEncoder
+from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, TrainedEncoder
 from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.compression import CheaperIndex, Codes

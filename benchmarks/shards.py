@@ -23,13 +23,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.steps import processor
-from relcore.represent.representations import REPRESENTATIONS
+from relcore.represent.translation import REPRESENTATIONS
 from relcore.runs.digest import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES
-from relcore.sharded.operations import Runner, compare_shards
-from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
+from relcore.sharded.space import Runner, Shard, ShardBlock, ShardedSpace, compare_shards
 
 RESULTS = Path(__file__).parent / "shards.md"
 ROWS_PER_SHARD, FEWEST_SHARDS = 250_000, 4

@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     )
     from relcore.passport.check import check as check
     from relcore.passport.passport import Passport as Passport
-    from relcore.represent.anchors import select_anchors as select_anchors
+    from relcore.represent.similarity import select_anchors as select_anchors
     from relcore.represent.similarity import RelativeProjection as RelativeProjection
     from relcore.represent.translation import (
         Affine as Affine,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
         Procrustes as Procrustes,
     )
     from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
-    from relcore.represent.representations import ProjectionSpec as ProjectionSpec
+    from relcore.represent.translation import ProjectionSpec as ProjectionSpec
     from relcore.scores.passes import AlignedPair as AlignedPair
     from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
     from relcore.scores.measures import (
@@ -107,7 +107,7 @@ _MODULES = {
     "MigrationChart": "migrate.charts",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
-    "ProjectionSpec": "represent.representations",
+    "ProjectionSpec": "represent.translation",
     "RelativeProjection": "represent.similarity",
     "Score": "scores.score",
     "SpaceError": "base.errors",
@@ -151,7 +151,7 @@ _MODULES = {
     "read_selection": "files.selections",
     "rsa": "scores.measures",
     "second_order_cosine": "scores.measures",
-    "select_anchors": "represent.anchors",
+    "select_anchors": "represent.similarity",
     "show": "compare.scene",
     "starting_models": "migrate.migration",
     "stitch_matrix": "stitch.stitching",

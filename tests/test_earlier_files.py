@@ -24,8 +24,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES, FORMER_FIGURES, FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder, encoder_from_json
+from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 

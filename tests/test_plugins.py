@@ -31,14 +31,13 @@ from relcore.catalog.task import task_job
 from relcore.cli import main
 from relcore.commands import encode as encode_command
 from relcore.compare.scoring import AllPairs
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import encoder_class, encoder_from_json
+from relcore.encoders.encoder import DatasetSpec, encoder_class, encoder_from_json
 from relcore.files import confined
 from relcore.files.formats import Description, Format, Regions
 from relcore.files.reading import OnDisk, load_space, shape_of
-from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import RelativeProjection
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.jobs import JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store

@@ -19,7 +19,7 @@ from relcore.base.numbers import counted, short
 from relcore.compare.columns import centred_neighbours
 from relcore.compare.scene import Spectrum
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
-from relcore.represent.anchors import FEWEST, AnchorDiagnostics
+from relcore.represent.similarity import FEWEST, AnchorDiagnostics
 from relcore.runs.digest import digest_of
 from relcore.spaces.matching import Match, distinct_names
 

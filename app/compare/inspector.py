@@ -22,7 +22,7 @@ from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.compare.live import FEW
 from relcore.maps.views import MOST_PIVOTS
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names, short_names
 
 FORMS = ("absolute", "relative", "whitened")

@@ -13,7 +13,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.compare.scene import Scores
-from relcore.represent.representations import REPRESENTATIONS
+from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds

@@ -24,8 +24,7 @@ from relcore.base.names import ENCODERS
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.encoders import datasets
-from relcore.encoders.dataset import DatasetEntry, DatasetSpec, Kind, dataset_place, hub_folder
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetEntry, DatasetSpec, Encoder, Kind, dataset_place, hub_folder
 from relcore.encoders.images import png_thumbnail
 from relcore.files.reading import natural
 from relcore.runs.digest import digest_of

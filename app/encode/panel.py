@@ -18,8 +18,7 @@ from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, stored_encodings
 from relcore.compare.scene import Training, training_of
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.figures.export import training_exportable
 from relcore.runs.jobs import Job
 

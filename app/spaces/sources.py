@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.encoders import datasets
-from relcore.encoders.dataset import HUB_NAME
+from relcore.encoders.encoder import HUB_NAME
 from relcore.encoders.images import SUFFIXES as IMAGES
 from relcore.files import archives, reading
 from relcore.files.tables import ENCODINGS, UTF8

@@ -22,11 +22,19 @@ from app.tables import bars
 from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base.numbers import percent
-from relcore.compare import lesson
+from relcore.compare.scene import (
+    PLANE,
+    PLANE_ANCHORS,
+    crowded_anchors,
+    moved_plane,
+    plane_similarities,
+    with_unrelated_target,
+    with_wrong_pairs,
+)
 from relcore.maps.pane_maps import OWN, orient_pairs
 from relcore.maps.views import View, default_view
 from relcore.panes.payload import PaneEvent
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.scores.score import Score
 from relcore.spaces.matching import Match
 
@@ -394,32 +402,32 @@ def _plane() -> None:
             "A model of two dimensions, and the same model turned, mirrored and scaled. All coordinates"
             " change. <b>The similarities (cosines) to the anchors ★ stay.</b>",
         )
-    pair = lesson.moved_plane(degrees, mirrored, scale)
+    pair = moved_plane(degrees, mirrored, scale)
     theme = exports.theme()
-    classes = list(dict.fromkeys(lesson.PLANE.labels))
-    colors = [theme.category_colors(len(classes))[classes.index(label)] for label in lesson.PLANE.labels]
+    classes = list(dict.fromkeys(PLANE.labels))
+    colors = [theme.category_colors(len(classes))[classes.index(label)] for label in PLANE.labels]
     with maps:
         alt = "Map of nine words in two dimensions"
         drawn = [
             SmallMap(title, space.vectors, np.zeros(2), 4.5, f"{alt}, {title}")
             for title, space in (("A model", pair.source), ("Turned, mirrored, scaled", pair.target))
         ]
-        anchors = lesson.PLANE.rows(lesson.PLANE_ANCHORS)
+        anchors = PLANE.rows(PLANE_ANCHORS)
         small_maps(
             drawn,
             "story.plane",
-            names=lesson.PLANE.ids,
+            names=PLANE.ids,
             colors=colors,
             labelled=range(len(colors)),
             starred=anchors,
         )
     with numbers:
-        point = int(lesson.PLANE.rows(["cat"])[0])
+        point = int(PLANE.rows(["cat"])[0])
         places = np.stack([space.vectors[point] for space in (pair.source, pair.target)])
-        similar = np.stack([space[point] for space in lesson.plane_similarities(pair)])
+        similar = np.stack([space[point] for space in plane_similarities(pair)])
         models = "a model", "turned"
         st.html(bars("Coordinates of <b>cat</b>", _rows(["first", "second"], places), 4.0, models))
-        names = [f"★ {name}" for name in lesson.PLANE_ANCHORS]
+        names = [f"★ {name}" for name in PLANE_ANCHORS]
         st.html(bars("Its similarities to three anchors", _rows(names, similar), 1.0, models))
 
 
@@ -457,9 +465,9 @@ class Case(NamedTuple):
     second: str = ""
 
 
-_crowded = compute.cached(4)(lesson.crowded_anchors)
-_wrong = compute.cached(4)(lesson.with_wrong_pairs)
-_unrelated = compute.cached(4)(lesson.with_unrelated_target)
+_crowded = compute.cached(4)(crowded_anchors)
+_wrong = compute.cached(4)(with_wrong_pairs)
+_unrelated = compute.cached(4)(with_unrelated_target)
 
 CASES: Mapping[str, tuple[Callable[[Match], Case], str]] = {
     f"{SOME} anchors": (

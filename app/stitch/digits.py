@@ -19,7 +19,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.examples import example_spaces
-from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Dataset
 from relcore.encoders.images import look_of, made_like, png_thumbnail
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import Answers, answers_of, rows_of

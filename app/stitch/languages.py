@@ -20,9 +20,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.base.numbers import counted, percent
 from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_job_key, stored_encodings
-from relcore.encoders.dataset import DatasetSpec, dataset_place
 from relcore.encoders.datasets import LANGUAGES, load_dataset, read_pair_list
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.digest import digest_of

@@ -26,7 +26,7 @@ from relcore.base.access import shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Dataset
 from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail, strokes_of
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on

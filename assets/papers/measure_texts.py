@@ -20,12 +20,12 @@ from measure_trained import Row, main
 from relcore.base.access import data_folder
 from relcore.base.rows import mean_row
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Dataset
 from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.linking.link import BootstrapSpec, held_out_split
 from relcore.represent.heads import fit_heads
-from relcore.represent.representations import FittedSpace, MethodSettings, representation
+from relcore.represent.translation import FittedSpace, MethodSettings, representation
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

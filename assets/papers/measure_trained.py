@@ -25,8 +25,8 @@ from relcore import __version__
 from relcore.base.access import data_folder
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.engine.training import reproducible
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store

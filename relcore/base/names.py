@@ -166,18 +166,18 @@ _SIMILARITIES = {
 SIMILARITIES = Family("similarities", Named, _SIMILARITIES)
 
 STRATEGIES = {
-    "random": Named("Random", ".represent.anchors:at_random", "each row with equal probability"),
+    "random": Named("Random", ".represent.similarity:at_random", "each row with equal probability"),
     "farthest-point": Named(
         "Farthest-point",
-        ".represent.anchors:farthest_point",
+        ".represent.similarity:farthest_point",
         "each next row farthest from those chosen",
     ),
-    "k-means": Named("k-means", ".represent.anchors:k_means", "the row nearest to each centroid"),
+    "k-means": Named("k-means", ".represent.similarity:k_means", "the row nearest to each centroid"),
     "most-frequent": Named(
-        "Most frequent", ".represent.anchors:most_frequent", "the rows with the highest counts"
+        "Most frequent", ".represent.similarity:most_frequent", "the rows with the highest counts"
     ),
     "class-balanced": Named(
-        "Class-balanced", ".represent.anchors:class_balanced", "the same number from each label"
+        "Class-balanced", ".represent.similarity:class_balanced", "the same number from each label"
     ),
 }
 
@@ -200,21 +200,21 @@ HEADS = {
 }
 
 _METHODS = {
-    "absolute": Method("absolute", ".represent.representations:unchanged"),
-    "relative": Method("relative", ".represent.representations:relative", heads="relative"),
-    "whitened": Method("relative, whitened", ".represent.representations:whitened", heads="whitened"),
+    "absolute": Method("absolute", ".represent.translation:unchanged"),
+    "relative": Method("relative", ".represent.translation:relative", heads="relative"),
+    "whitened": Method("relative, whitened", ".represent.translation:whitened", heads="whitened"),
     "product": Method(
-        "product of similarities, side by side", ".represent.representations:product", heads="product"
+        "product of similarities, side by side", ".represent.translation:product", heads="product"
     ),
     "average": Method(
-        "product of similarities, averaged", ".represent.representations:averaged_product", heads="average"
+        "product of similarities, averaged", ".represent.translation:averaged_product", heads="average"
     ),
-    "irp-pruned": Method("inverse, pruned", ".represent.representations:pruned_inverse"),
-    "irp-ridge": Method("inverse, ridge", ".represent.representations:ridge_inverse"),
-    "irp-whitened": Method("inverse, whitened", ".represent.representations:whitened_inverse"),
-    "procrustes": Method("Procrustes", ".represent.representations:procrustes", knows="both"),
-    "least-squares": Method("least squares", ".represent.representations:least_squares", knows="both"),
-    "affine": Method("affine", ".represent.representations:affine", knows="both"),
+    "irp-pruned": Method("inverse, pruned", ".represent.translation:pruned_inverse"),
+    "irp-ridge": Method("inverse, ridge", ".represent.translation:ridge_inverse"),
+    "irp-whitened": Method("inverse, whitened", ".represent.translation:whitened_inverse"),
+    "procrustes": Method("Procrustes", ".represent.translation:procrustes", knows="both"),
+    "least-squares": Method("least squares", ".represent.translation:least_squares", knows="both"),
+    "affine": Method("affine", ".represent.translation:affine", knows="both"),
 }
 METHODS = Family("methods", Method, _METHODS, knows="both")
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
@@ -442,10 +442,10 @@ REDUCTIONS = {
 
 AUDITS = {
     "procrustes": Named(
-        "Trimmed Procrustes", ".represent.anchors:by_procrustes", "needs both spaces at once"
+        "Trimmed Procrustes", ".represent.similarity:by_procrustes", "needs both spaces at once"
     ),
     "similarities": Named(
-        "Rows of similarities", ".represent.anchors:by_similarities", "needs each space by itself"
+        "Rows of similarities", ".represent.similarity:by_similarities", "needs each space by itself"
     ),
 }
 

@@ -25,9 +25,18 @@ from relcore.base.libraries import OF_KIND, extra
 from relcore.base.names import ENCODERS
 from relcore.base.rows import MappedRows, Origin
 from relcore.encoders import words
-from relcore.encoders.dataset import Dataset, DatasetOptions, DatasetSpec, dataset_place
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_from_json
+from relcore.encoders.encoder import (
+    Dataset,
+    DatasetOptions,
+    DatasetSpec,
+    EncodeBatch,
+    Encoder,
+    Trained,
+    TrainedEncoder,
+    dataset_place,
+    encoder_from_json,
+)
 from relcore.encoders.words import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
 from relcore.files.reading import (
@@ -478,7 +487,7 @@ def _numbered(space: LatentSpace, name: str) -> LatentSpace:
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
-# Samples of folders of shards in the store: `relcore.sharded.operations` draws them, and a spec names them by
+# Samples of folders of shards in the store: `relcore.sharded.space` draws them, and a spec names them by
 # their key.
 
 

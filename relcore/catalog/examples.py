@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import TASK
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.encoders.sentences import PooledWords
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision

@@ -16,9 +16,8 @@ from relcore.base.names import ENCODERS
 from relcore.base.portable import read_json
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import TASK, available_datasets, downloaded
-from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json
+from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of

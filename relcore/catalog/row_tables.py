@@ -15,8 +15,8 @@ import pandas as pd
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_spec
-from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
+from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place
 from relcore.files.columns import OPTIONS, Choices, Columns
 from relcore.files.reading import (
     OF_TEXTS,

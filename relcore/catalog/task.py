@@ -19,7 +19,7 @@ from relcore.catalog.catalog import SpaceSpec, kept_ids, load, load_encoding, pu
 from relcore.maps.pane_maps import GRID, PANES
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.digest import StoreError, digest_of, plugins_in
 from relcore.runs.entries import Entry
 from relcore.runs.progress import Context, Progress, silent

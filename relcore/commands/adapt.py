@@ -22,8 +22,7 @@ from relcore.commands.output import Bar
 from relcore.commands.running import over_shards
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
-from relcore.sharded.operations import adapt_shards
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import ShardedSpace, adapt_shards
 from relcore.stores.index import StorePlace, parse_place
 
 COPY = "none"

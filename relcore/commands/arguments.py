@@ -32,7 +32,7 @@ from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.files.reading import is_one_space
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.link import SCORED, is_links, known_pairs, read_links
-from relcore.represent.anchors import USUAL_ANCHORS, select_anchors, usual_anchors
+from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_anchors
 from relcore.runs.store import Store
 from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import Match

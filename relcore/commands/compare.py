@@ -32,7 +32,7 @@ from relcore.compare.reports import comparison_report
 from relcore.compare.scoring import ExactScores
 from relcore.engine.device import preload_torch
 from relcore.engine.nearest import need_k
-from relcore.represent.representations import REPRESENTATIONS
+from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import (
     LIVE_QUERIES,
     class_labels,
@@ -137,7 +137,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
     from relcore.commands.running import over_shards
-    from relcore.sharded.operations import ShardedScores, compare_shards
+    from relcore.sharded.space import ShardedScores, compare_shards
 
     if options.metrics:
         raise SpaceError(

@@ -19,12 +19,12 @@ from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP
 from relcore.catalog.row_tables import TableColumns, row_texts
 from relcore.commands.arguments import ByRow, CommandOptions, Printed, spaces_of
-from relcore.compare.atlas import NEIGHBOURS, atlas_table, how_to_open
 from relcore.compare.columns import cells_of, rows_table
+from relcore.compare.scene import NEIGHBOURS, atlas_table, how_to_open
 from relcore.files.saving import need_suffix, write_parquet
 from relcore.maps.pane_maps import pane_matrices, reduce_pair
 from relcore.maps.reduction import ReductionSpec
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import match
 
 

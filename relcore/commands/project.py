@@ -30,10 +30,9 @@ from relcore.commands.arguments import (
 )
 from relcore.commands.running import over_shards
 from relcore.files.saving import need_suffix, write_space
-from relcore.represent.anchors import shared_anchors
-from relcore.represent.representations import ProjectionSpec
-from relcore.sharded.operations import Written, project_shards
-from relcore.sharded.space import ShardedSpace
+from relcore.represent.similarity import shared_anchors
+from relcore.represent.translation import ProjectionSpec
+from relcore.sharded.space import ShardedSpace, Written, project_shards
 from relcore.spaces.space import LatentSpace
 
 

@@ -18,13 +18,12 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
 from relcore.commands.output import Bar
-from relcore.represent.anchors import usual_anchors
+from relcore.represent.similarity import usual_anchors
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.progress import Context
 from relcore.runs.store import Store, in_use
-from relcore.sharded.operations import Runner, sample_shards
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import Runner, ShardedSpace, sample_shards
 from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer

@@ -28,8 +28,8 @@ from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, aligned, axis_signs, leading_axes
 from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
 from relcore.panes.page import PageUnits
-from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import inverse_root, mean_of
+from relcore.represent.translation import ProjectionSpec
 from relcore.scores.cka import CkaSums, SpaceSums
 from relcore.scores.comparison import LIVE_QUERIES, class_labels, has_majority_class
 from relcore.spaces.matching import Match

@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError, need_distinct, need_one_of, need_str
 from relcore.base.libraries import extra
 from relcore.base.numbers import counted
 from relcore.base.portable import data_folders, finder, with_paths
-from relcore.base.rows import row_blocks, unit_rows
+from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
 from relcore.catalog.row_tables import row_texts
@@ -48,6 +48,7 @@ from relcore.compare.scoring import (
     used_settings,
 )
 from relcore.encoders.words import load_words
+from relcore.engine.nearest import nearest_within
 from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
@@ -73,16 +74,24 @@ from relcore.maps.views import (
 )
 from relcore.panes.channel import read_request
 from relcore.panes.page import PageUnits, scene_exportable
-from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors, select_anchors, usual_anchors
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
-from relcore.represent.similarity import mean_of
+from relcore.represent.similarity import (
+    AnchorDiagnostics,
+    diagnose_anchors,
+    mean_of,
+    select_anchors,
+    usual_anchors,
+)
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
+from relcore.scores.neighbours import without_fixed_points
 from relcore.scores.score import PairScores, Score
 from relcore.spaces.matching import Match, as_pair, distinct_names, match
 from relcore.spaces.space import LatentSpace, MatrixLike
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from relcore.panes.widget import PanesWidget
 
 RIGHT, LOWER = "right", "lower"
@@ -641,3 +650,119 @@ class _Dragged:
 
     def spread(self) -> list[str]:
         return select_anchors(self.pair.source, N_SPREAD, SPREAD)
+
+
+# A table for Embedding Atlas.
+
+
+NEIGHBOURS = 15
+
+
+def how_to_open(path: str) -> str:
+    """The command that opens an `atlas_table` file in Embedding Atlas."""
+    return f"embedding-atlas {path} --x x --y y --neighbors neighbors"
+
+
+def atlas_table(
+    spaces: Sequence[LatentSpace],
+    rows: np.ndarray,
+    maps: Sequence[np.ndarray],
+    columns: pd.DataFrame,
+    k: int = NEIGHBOURS,
+) -> pa.Table:
+    """The rows (m,) of paired spaces as an Arrow table that Embedding Atlas opens.
+
+    Its columns: all `columns` of these rows; x and y of the first space's map (m, 2 or more); and
+    `neighbors`, the `ids` (row numbers of the table, from 0) and cosine `distances`, after centring, of the k
+    nearest of these rows. The columns of further spaces are "x_NAME", "y_NAME", "neighbors_NAME". A given
+    column with such a name is renamed to "NAME (column)".
+
+    Raises
+    ------
+    SpaceError
+        Fewer than three rows.
+    """
+    with extra():
+        import pyarrow as pa
+
+    if len(rows) < 3:
+        raise SpaceError(f"Embedding Atlas: expected three rows or more, got {len(rows)}; choose more")
+    made: dict[str, Any] = {}
+    for number, (space, name) in enumerate(zip(spaces, distinct_names(spaces), strict=True)):
+        of = f"_{name}" if number else ""
+        made |= {f"{axis}{of}": pa.array(maps[number][:, i]) for i, axis in enumerate("xy")}
+        made[f"neighbors{of}"] = _neighbours(space, rows, min(k, len(rows) - 1))
+    titles = {name: f"{name} (column)" for name in columns if name in made}
+    table = pa.Table.from_pandas(columns.rename(columns=titles), preserve_index=False)
+    for name, column in made.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _neighbours(space: LatentSpace, rows: np.ndarray, k: int) -> pa.StructArray:
+    import pyarrow as pa
+
+    unit = unit_rows(space.vectors[rows], mean_of(space))
+    near = nearest_within(unit, np.arange(len(rows)), k)
+    cosines = np.stack([np.einsum("ij,ij->i", unit, unit[near[:, place]]) for place in range(k)], axis=1)
+    offsets = pa.array(np.arange(0, near.size + 1, k, dtype=np.int32))
+    lists = [
+        pa.ListArray.from_arrays(offsets, pa.array(values.ravel()))
+        for values in (near.astype(np.int64), np.clip(1 - cosines, 0, 2).astype(np.float32))
+    ]
+    return pa.StructArray.from_arrays(lists, ["ids", "distances"])
+
+
+# The pictures of the lesson on Start.
+
+
+# Words at the places that a model of two dimensions might give them, and the anchors among them.
+_FIRST = [2.3, 2.9, 1.4, -2.4, -1.1, -2.8, -1.3, 0.6, 1.2]
+_SECOND = [0.5, 1.5, 2, 1.8, 2.6, 0.4, -2.3, -1.7, -3]
+PLANE = LatentSpace(
+    np.stack([_FIRST, _SECOND], axis=1),
+    ["cat", "dog", "wolf", "car", "bus", "bike", "oak", "rose", "fern"],
+    labels=["animal"] * 3 + ["vehicle"] * 3 + ["plant"] * 3,
+    name="plane",
+)
+PLANE_ANCHORS = ("wolf", "bus", "rose")
+
+
+def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
+    """`PLANE` paired with its points, which are mirrored left to right, rotated counter-clockwise and
+    scaled."""
+    turn = np.deg2rad(degrees)
+    rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+    points = scale * (PLANE.vectors * ([-1, 1] if mirrored else [1, 1])) @ rotation
+    return _with_target(Match(PLANE, PLANE, 0, 0, 0), points)
+
+
+def plane_similarities(pair: Match) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines (n, 3) of the points to the anchors, before and after the move, seen from the origin."""
+    return represent(pair, "relative", PLANE_ANCHORS, ProjectionSpec(center=False))
+
+
+def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[str, ...]:
+    """The row with the id `around` and the n_anchors − 1 rows nearest to it: anchors from one cluster."""
+    row = space.rows([around])
+    near = nearest_within(directions(space.vectors, mean_of(space)), row, n_anchors - 1)[0]
+    return (around, *space.ids[near])
+
+
+def with_wrong_pairs(pair: Match, anchors: tuple[str, ...], random_state: int = 0) -> Match:
+    """The pair with the target rows of the anchors permuted; all other rows are unchanged."""
+    rows, points = pair.target.rows(anchors), np.array(pair.target.vectors)
+    points[rows] = points[rows[without_fixed_points(len(rows), np.random.default_rng(random_state))]]
+    return _with_target(pair, points)
+
+
+def with_unrelated_target(pair: Match, random_state: int = 0) -> Match:
+    """The pair with a target of random numbers (standard normal)."""
+    shape = len(pair), pair.target.dimension
+    return _with_target(pair, np.random.default_rng(random_state).normal(size=shape))
+
+
+def _with_target(pair: Match, points: np.ndarray) -> Match:
+    target = pair.target
+    columns = {"name": target.name, "labels": target.labels, "counts": target.counts}
+    return replace(pair, target=LatentSpace(points, target.ids, **columns))

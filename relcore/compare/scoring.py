@@ -26,8 +26,8 @@ from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queri
 from relcore.engine.nearest import nearest_within
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.anchors import FALSE_SHARE, audit_pairs, shared_anchors
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.similarity import FALSE_SHARE, audit_pairs, shared_anchors
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
 from relcore.scores.cka import mean_cosine
@@ -828,7 +828,7 @@ class AuditOutcome(Reported):
     Attributes
     ----------
     agreement : array (k,)
-        −1 … 1, see `represent.anchors.Audit`.
+        −1 … 1, see `represent.similarity.Audit`.
     suspects : array (s,)
         Positions in `anchors`, least agreement first.
     mismatched : array (201,)

@@ -25,7 +25,7 @@ from relcore.base.errors import SpaceError, need_distinct, need_one_of, quote
 from relcore.base.libraries import extra
 from relcore.base.text import visible
 from relcore.base.writing import new_folder
-from relcore.encoders.dataset import (
+from relcore.encoders.encoder import (
     HUB_NAME,
     Dataset,
     DatasetEntry,

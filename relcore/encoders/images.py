@@ -13,8 +13,7 @@ import numpy as np
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
-from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
+from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder
 from relcore.runs.progress import Progress
 
 if TYPE_CHECKING:

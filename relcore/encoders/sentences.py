@@ -17,8 +17,7 @@ from relcore.base.access import allowed
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
 from relcore.base.settings import setting
-from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.encoders.transformers import file_digest, minilm_folder, require_texts
 from relcore.encoders.words import BUNDLED, MODELS, load_words
 from relcore.runs.progress import Progress

@@ -18,8 +18,7 @@ from relcore.base.access import may_read, shared
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, quote
 from relcore.base.settings import setting
-from relcore.encoders.dataset import Dataset, hub_answers, hub_folder
-from relcore.encoders.encoder import EncodeBatch, Encoder
+from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, hub_answers, hub_folder
 from relcore.encoders.images import eight_bits
 from relcore.engine.device import full_precision, is_out_of_memory
 from relcore.engine.training import one_thread

@@ -19,8 +19,7 @@ from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.settings import Facts, setting
-from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder
+from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder
 from relcore.encoders.images import mode_of, pixel_array
 from relcore.encoders.transformers import (
     TorchBatches,

@@ -11,7 +11,7 @@ from pathlib import Path
 from relcore.base.access import expanded
 from relcore.base.errors import SpaceError, quote
 from relcore.base.libraries import extra
-from relcore.encoders.dataset import answers
+from relcore.encoders.encoder import answers
 from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
 from relcore.spaces.space import LatentSpace

@@ -28,7 +28,7 @@ from relcore.figures.scene import Pane, Scene
 from relcore.maps.reduction import PrincipalAxes, ReductionSpec, principal_map
 from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
-from relcore.represent.anchors import shared_anchors
+from relcore.represent.similarity import shared_anchors
 from relcore.represent.translation import (
     InverseRelativeProjection,
     LeastSquares,

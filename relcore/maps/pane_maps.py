@@ -28,9 +28,8 @@ from relcore.maps.reduction import (
     principal_axes,
     reduce_spaces,
 )
-from relcore.represent.anchors import shared_anchors
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
-from relcore.represent.similarity import RelativeProjection, mean_of
+from relcore.represent.similarity import RelativeProjection, mean_of, shared_anchors
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 

@@ -142,7 +142,7 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
     """Five ids: the usual words if the space has them, else rows far apart from each other."""
     if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
         return DEFAULT_PIVOTS
-    from relcore.represent.anchors import select_anchors
+    from relcore.represent.similarity import select_anchors
 
     strategy = "k-means" if len(space) > 100 else "random"
     if len(space) > _CLUSTERED:  # k-means of all rows would delay the first picture

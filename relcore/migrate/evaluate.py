@@ -21,8 +21,7 @@ from relcore.base.text import read_lines
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, without_itself
 from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
-from relcore.represent.anchors import select_anchors
-from relcore.represent.similarity import rows_among
+from relcore.represent.similarity import rows_among, select_anchors
 from relcore.runs.progress import Progress, silent
 from relcore.scores.score import Interval
 from relcore.spaces.ids import scored_rows

@@ -499,7 +499,7 @@ NAMED = 0.999  # mean cosine
 
 def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
     """“prompt, pooling, output” → vectors (n, d) of the texts, each after the prompt."""
-    from relcore.encoders.dataset import Dataset
+    from relcore.encoders.encoder import Dataset
 
     items = list(texts)
     numbers = list(map(str, range(len(items))))

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import DELTA, INVERSES
-from relcore.base.rows import lengths, mean_row, unit_rows
+from relcore.base.names import DELTA, INVERSES, METHODS, SIMILARITIES
+from relcore.base.rows import centred, lengths, mean_row, unit_rows
+from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine
-from relcore.represent.anchors import farthest_order
-from relcore.represent.similarity import Estimator, column_names, need_finite
+from relcore.represent.similarity import (
+    Estimator,
+    RelativeProjection,
+    column_names,
+    farthest_order,
+    need_finite,
+    negative_distance,
+    shared_anchors,
+)
+from relcore.spaces.matching import Match
 from relcore.spaces.space import MatrixLike
 
 
@@ -464,3 +473,201 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     else:
         return units
     raise SpaceError(f"anchors: {reason}")
+
+
+# Representations of a pair of spaces, and stitching methods, which translate one space to another.
+
+
+RowMap = Callable[[np.ndarray], np.ndarray]
+REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
+
+
+@dataclass(frozen=True)
+class ProjectionSpec:
+    """The parameters of `RelativeProjection` except `whiten`, which is another representation.
+
+    Examples
+    --------
+    >>> from relcore import ProjectionSpec
+    >>> ProjectionSpec(center=False).center
+    False
+    """
+
+    similarity: str = setting(
+        "cosine",
+        choices=SIMILARITIES,
+        help="Similarity of a row to an anchor. Quantised: cosine after clustering (Moschella et al.).",
+    )
+    center: bool = setting(
+        True,
+        label="Centre first",
+        help="Subtract each space's mean row first, so that shifts have no effect (Maiorca et al. 2024).",
+    )
+    ridge: float = setting(
+        0.3,
+        label="Whitening ridge λ",
+        above=0,
+        metavar="λ",
+        step=0.1,
+        help="λ of the whitened form; λ = 1 counts as much as one average anchor.",
+    )
+    threshold: float = setting(
+        1.5,
+        label="Cut of the clustering",
+        above=0,
+        step=0.5,
+        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
+    )
+
+    __post_init__ = check
+
+    def projection(self, whiten: bool = False) -> RelativeProjection:
+        """An unfitted projection; a whitened one always uses the cosine."""
+        similarity = "cosine" if whiten else self.similarity
+        return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
+
+
+def represent(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[np.ndarray, ...]:
+    """Each space as "absolute" (n, d), "relative" or "whitened" (n, k), or rotated into the target
+    ("procrustes").
+
+    Procrustes is a reference: it uses both spaces and the same anchors. The matrices are read-only, because
+    caches share them.
+
+    Raises
+    ------
+    SpaceError
+        Anchors that a space lacks, repeated anchors, or none; an unknown representation.
+    """
+    vectors = tuple(space.vectors for space in match.spaces)
+    maps = representation_maps(match, representation, anchor_ids, spec)
+    if representation == "absolute":
+        return vectors
+    rows = tuple(bring(X) for bring, X in zip(maps, vectors, strict=True))
+    for matrix in rows:
+        matrix.flags.writeable = False
+    return rows
+
+
+def representation_maps(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[RowMap, ...]:
+    """For each space, a function from rows (m, d) to their representation (m, w), as in `represent`."""
+    need_one_of("representation", representation, REPRESENTATIONS)
+    vectors = [space.vectors for space in match.spaces]
+    if representation == "absolute":
+        return (np.asarray,) * len(vectors)
+    rows = match.source.rows(shared_anchors(anchor_ids, *match.spaces))
+    if representation == "procrustes":
+        target = vectors.pop(1)
+        mean = mean_row(target)  # the same map as Invert uses
+        first, *others = (
+            partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors
+        )
+        return first, partial(centred, mean=mean), *others
+    whiten = representation == "whitened"
+    return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in vectors)
+
+
+# Stitching methods (`names.METHODS`): maps from the rows of an encoder to the input of the head of another.
+
+Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """Settings of the projections and the inverses; the whitened inverse takes `ridge`."""
+
+    center: bool = setting(True, label="Centre first", help="Subtract each space's mean row first.")
+    ridge: float = setting(0.3, label="Whitening ridge λ", above=0, metavar="λ", help="Of the whitening.")
+    omega: int = setting(
+        8, label="Prunings ω", low=1, metavar="ω", help="Number of prunings of the inverse to average."
+    )
+    delta: float = setting(
+        DELTA, label="Distance δ", low=0, high=1, metavar="δ", help="Pruning distance of the inverse."
+    )
+    inverse_ridge: float = setting(
+        1.0, label="Inverse ridge λ", above=0, metavar="λ", help="Ridge of the ridge inverse."
+    )
+
+    __post_init__ = check
+
+
+@dataclass(frozen=True)
+class FittedSpace:
+    """One space: training rows (n, d), anchors (k, d), and the mean of the training rows (d,)."""
+
+    train: np.ndarray
+    anchors: np.ndarray
+    mean: np.ndarray
+
+
+def representation(heads: str, side: FittedSpace, settings: MethodSettings) -> Rows:
+    """A function from a space's rows to the input of heads of this kind (`names.Method.heads`)."""
+    return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
+
+
+def fit_translation(
+    method: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows | None:
+    """A function from absolute rows of the source to rows of the target, or None if the method has none."""
+    return METHODS[method].load()(source, target, settings, random_state)
+
+
+def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) -> Rows:
+    projection = RelativeProjection(center=settings.center, whiten=whiten, ridge=settings.ridge)
+    return projection.fit(side.train, anchors=side.anchors).transform
+
+
+def product(side: FittedSpace, settings: MethodSettings, average: bool = False) -> Rows:
+    """A function from rows to their cosine, Euclidean, L1 and L∞ relative rows, side by side (n, 4 k) or
+    averaged (n, k) (Cannistraci et al. 2024, who learn a weighted sum).
+
+    Each relative row is standardised over the anchors, so that all four count equally.
+    """
+    names = ("cosine", "euclidean", "l1")
+    projections = [RelativeProjection(name).fit(side.train, anchors=side.anchors) for name in names]
+
+    def transform(X: np.ndarray) -> np.ndarray:
+        parts = [projection.transform(X) for projection in projections]
+        mean, anchors = projections[1].mean_, projections[1].anchors_
+        parts.append(negative_distance(centred(X, mean), anchors, "chebyshev"))
+        parts = list(map(_standardised, parts))
+        return np.mean(parts, axis=0) if average else np.concatenate(parts, axis=1)
+
+    return transform
+
+
+def _standardised(relative: np.ndarray) -> np.ndarray:
+    spread = relative.std(axis=1, keepdims=True)
+    return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
+
+
+def unchanged(
+    source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows | None:
+    return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None
+
+
+def _inverse(
+    kind: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows:
+    ridge = settings.ridge if kind == "whitened" else settings.inverse_ridge
+    inverse = InverseRelativeProjection(kind, settings.omega, settings.delta, ridge, random_state)
+    means = {"source_mean": source.mean, "target_mean": target.mean}
+    return inverse.fit(source.anchors, target.anchors, **means).transform
+
+
+def _direct(
+    kind: type, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
+) -> Rows:
+    return kind().fit(source.anchors, target.anchors).transform
+
+
+whitened, averaged_product = partial(relative, whiten=True), partial(product, average=True)
+pruned_inverse, ridge_inverse, whitened_inverse = (
+    partial(_inverse, kind) for kind in ("pruned", "ridge", "whitened")
+)
+procrustes, least_squares, affine = (partial(_direct, kind) for kind in (Procrustes, LeastSquares, Affine))

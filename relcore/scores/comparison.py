@@ -21,9 +21,8 @@ from relcore.base.report import Report, Table
 from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest_within, need_k, without_itself
-from relcore.represent.anchors import coinciding_anchors, shared_anchors
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.represent.similarity import mean_of
+from relcore.represent.similarity import coinciding_anchors, mean_of, shared_anchors
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import OwnMoments, cka_influence, cka_value, decisive_rows, linear_cka
 from relcore.scores.neighbours import (
     CONVENTIONS,

@@ -20,9 +20,8 @@ from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 from relcore.engine.nearest import common_direction, need_k, order_seed, top_rows, without_itself
-from relcore.represent.representations import ProjectionSpec
 from relcore.represent.similarity import AnchorAxes, RelativeProjection, clustered_rows
-from relcore.represent.translation import Procrustes
+from relcore.represent.translation import Procrustes, ProjectionSpec
 from relcore.scores.cka import (
     CkaSums,
     RowSums,

@@ -17,7 +17,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, load_all
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.representations import FittedSpace, MethodSettings, fit_translation, representation
+from relcore.represent.translation import FittedSpace, MethodSettings, fit_translation, representation
 from relcore.scores.neighbours import find_neighbours
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.matching import Match, match

@@ -20,9 +20,9 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task, load_all
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import Head, fit_heads
-from relcore.represent.representations import (
+from relcore.represent.similarity import select_anchors, shared_anchors
+from relcore.represent.translation import (
     FittedSpace,
     MethodSettings,
     Rows,

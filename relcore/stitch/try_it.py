@@ -18,9 +18,8 @@ from relcore.base.names import METHODS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, trained_weights
 from relcore.catalog.task import Recipe, load_all
-from relcore.encoders.dataset import Dataset, Kind
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import EncodeBatch, Encoder, TrainedEncoder
+from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Kind, TrainedEncoder
 from relcore.encoders.images import decode_image
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable

@@ -13,9 +13,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
 from relcore.base.numbers import band, counted, general, short
 from relcore.base.rows import centred, mean_row, unit_rows
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import TrainedEncoder, encoder_from_json
+from relcore.encoders.encoder import Dataset, DatasetSpec, TrainedEncoder, encoder_from_json
 from relcore.encoders.vision import (
     SweptVision,
     held_out_rows,
@@ -26,8 +25,8 @@ from relcore.engine.engine import Engine
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.invert.inversion import sides
-from relcore.represent.anchors import select_anchors, shared_anchors
 from relcore.represent.heads import fit_head
+from relcore.represent.similarity import select_anchors, shared_anchors
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store

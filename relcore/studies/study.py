@@ -25,8 +25,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, complete
 from relcore.catalog.catalog import SpaceSpec, encode, load
 from relcore.catalog.task import Recipe
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.figures.charts import Line, Lines, Matrices

@@ -18,8 +18,8 @@ from relcore.catalog.catalog import (
     renamed_spec,
     stored_encodings,
 )
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.views import ViewSpec
 from relcore.runs.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relcore.catalog.catalog import encode, encode_job
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision
 
 DIGITS = DatasetSpec("digits", limit=40)

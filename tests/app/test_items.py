@@ -15,8 +15,8 @@ from app import items
 from app.items import Items, items_of, make_sheet
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode, encoding_key, encoding_spec
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.images import PixelComponents
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.views import default_view

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app import compute
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.scores.comparison import held_out, sample_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -23,7 +23,7 @@ from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, release_
 from relcore.engine.device import cached_size
 from relcore.maps.views import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.scores.comparison import LIVE_QUERIES, score_forms
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -19,7 +19,7 @@ from app.workspace import to_session_file
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_spec, stored_encoding_spec
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.runs.jobs import JobQueueError
 from tests.waiting import until

@@ -12,9 +12,9 @@ from relcore import load_words, match, select_anchors
 from relcore.base.numbers import percent, short
 from relcore.catalog.catalog import held_out_ids, load
 from relcore.catalog.examples import example_spaces
-from relcore.compare import lesson
+from relcore.compare.scene import crowded_anchors, with_unrelated_target, with_wrong_pairs
 from relcore.maps.pane_maps import OWN
-from relcore.represent.representations import ProjectionSpec, represent
+from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, held_out, score_pair
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
@@ -101,13 +101,13 @@ def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_lev
     at = opened(step="5")
     usual = tuple(select_anchors(words.source, story.SOME, "random", random_state=0))
     few = tuple(select_anchors(words.source, story.FEW, "random", random_state=0))
-    crowd = lesson.crowded_anchors(words.source, "senate", story.SOME)
+    crowd = crowded_anchors(words.source, "senate", story.SOME)
     pairs = {
         "50 anchors": (words, usual),
         "5 anchors": (words, few),
         "One cluster": (words, crowd),
-        "Wrong pairs": (lesson.with_wrong_pairs(words, usual), usual),
-        "Unrelated data": (lesson.with_unrelated_target(words), usual),
+        "Wrong pairs": (with_wrong_pairs(words, usual), usual),
+        "Unrelated data": (with_unrelated_target(words), usual),
     }
     assert set(pairs) == set(story.CASES)
     found = {}

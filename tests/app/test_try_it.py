@@ -12,8 +12,8 @@ from app.stitch import try_it
 from app.stitch.try_it import answers_html
 from app.workspace import Workspace
 from relcore.catalog.catalog import encode, encoding_key, encoding_spec
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset, load_parallel
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.figures.style import DARK, LIGHT
 from relcore.stitch.stitching import Stitching

@@ -23,7 +23,7 @@ from relcore.compare.scene import MapLook
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.digest import StoreError
 from relcore.runs.jobs import JobQueueError
 

@@ -7,13 +7,13 @@ import pytest
 
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
 from relcore.linking import bootstrap
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
 from relcore.linking.link import BootstrapSpec, relative_scores
-from relcore.represent.representations import ProjectionSpec, represent
+from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import score_pair
 from relcore.scores.score import Z95

@@ -7,8 +7,8 @@ import pytest
 
 from relcore.base.numbers import short
 from relcore.encoders.words import load_words
-from relcore.represent.anchors import coinciding_anchors
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.similarity import coinciding_anchors
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import held_out, score_notes, score_pair
 from relcore.spaces.matching import match

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
 from relcore.spaces.matching import match

@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder
 
 DIGITS = DatasetSpec("digits", limit=500)
 ROWS = 20  # of a block

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.runs.digest import digest_of
 from relcore.runs.store import Store
 

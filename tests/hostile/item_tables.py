@@ -44,8 +44,8 @@ def table(lines: list[list[str]] = LINES, comma: str = ",", end: str = "\n") -> 
 def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
 
     def read(folder: Path) -> dict:
-        from relcore.encoders.dataset import DatasetSpec
         from relcore.encoders.datasets import load_dataset
+        from relcore.encoders.encoder import DatasetSpec
 
         source = spec.pop("source", "file")
         found = load_dataset(DatasetSpec(source, str(folder / name), **spec))

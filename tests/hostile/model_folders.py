@@ -42,7 +42,7 @@ def made() -> dict[str, bytes]:
 
 
 def encoded(folder: Path) -> np.ndarray:
-    from relcore.encoders.dataset import Dataset
+    from relcore.encoders.encoder import Dataset
     from relcore.encoders.transformers import PretrainedText
 
     texts = ["a b", "c d e"]

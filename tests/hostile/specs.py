@@ -19,8 +19,7 @@ KINDS = ("space", "dataset", "encoder", "study", "stitching")
 def reader(kind: str) -> Callable[[Any], Any]:
     from relcore.base import records as record
     from relcore.catalog.catalog import SpaceSpec
-    from relcore.encoders.dataset import DatasetSpec
-    from relcore.encoders.encoder import encoder_from_json
+    from relcore.encoders.encoder import DatasetSpec, encoder_from_json
     from relcore.stitch.stitching import StitchSpec
     from relcore.studies.study import StudySpec
 

@@ -13,10 +13,8 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
-from relcore.represent.anchors import select_anchors
-from relcore.represent.representations import ProjectionSpec, represent
-from relcore.represent.similarity import RelativeProjection, clustered_rows
-from relcore.represent.translation import Affine, Procrustes
+from relcore.represent.similarity import RelativeProjection, clustered_rows, select_anchors
+from relcore.represent.translation import Affine, Procrustes, ProjectionSpec, represent
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, held_out, score_differences, score_pair
@@ -219,7 +217,7 @@ _METRICS = ("jaccard", "mrr", "cosine", "cka")
 _STATES = states("other anchors")
 
 
-# What each anchor adds, by exact deletion. Influence does not find wrong pairs; `represent.anchors` does.
+# What each anchor adds, by exact deletion. Influence does not find wrong pairs; `represent.similarity` does.
 
 _CHANGES = ("drop", "add")
 _N_CHANGED = 10

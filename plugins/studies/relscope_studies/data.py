@@ -12,12 +12,12 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import LANGUAGES, load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.images import pixel_array
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.figures.charts import Line
-from relcore.represent.anchors import select_anchors
+from relcore.represent.similarity import select_anchors
 from relcore.runs.progress import Progress
 from relcore.runs.store import Store
 from relcore.scores.score import Z95

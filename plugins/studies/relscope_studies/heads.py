@@ -14,8 +14,7 @@ from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.compare.scoring import AllPairs
-from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import Dataset, Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision
 from relcore.figures.charts import Lines, Matrices, MatrixPanel

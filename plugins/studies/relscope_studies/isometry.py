@@ -18,7 +18,7 @@ from relcore.base.numbers import general, short
 from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.engine.device import full_precision
 from relcore.engine.nearest import nearest

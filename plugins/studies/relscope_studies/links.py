@@ -19,8 +19,7 @@ from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import Dataset, Encoder
 from relcore.encoders.vision import SmallVision
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimise_anchors

@@ -14,8 +14,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.runs.progress import Progress

@@ -15,8 +15,8 @@ from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import average_precision_score
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, run_job, run_row, study_of
 

@@ -10,8 +10,8 @@ from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, available, encode, encoding_key, encoding_spec, load
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 

@@ -24,9 +24,8 @@ from relcore.catalog.catalog import (
     encoding_spec,
     load_encoding,
 )
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder
+from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, Trained, TrainedEncoder
 from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
 from tests.waiting import until

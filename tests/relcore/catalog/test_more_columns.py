@@ -8,8 +8,8 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import TableColumns
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import with_options
+from relcore.encoders.encoder import DatasetSpec
 
 
 @pytest.fixture

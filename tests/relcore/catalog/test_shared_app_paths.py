@@ -24,8 +24,8 @@ from relcore.catalog.catalog import (
     put_space,
     renamed_spec,
 )
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import PretrainedText, content_of_model, model_folder
 from relcore.runs.store import Store

@@ -10,8 +10,8 @@ import pytest
 from app import compute
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.represent.anchors import select_anchors
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.similarity import select_anchors
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_pair, score_table
 from relcore.spaces.matching import match
 

@@ -9,7 +9,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode
 from relcore.commands.encode import dataset_spec, encoders_of
-from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision, TimmVision
 from relcore.encoders.vision import GraphEncoder, SmallVision

@@ -14,8 +14,8 @@ from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.represent.anchors import diagnose_anchors
-from relcore.represent.representations import REPRESENTATIONS
+from relcore.represent.similarity import diagnose_anchors
+from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 

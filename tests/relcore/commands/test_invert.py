@@ -8,7 +8,7 @@ from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair
-from relcore.represent.anchors import select_anchors
+from relcore.represent.similarity import select_anchors
 from relcore.spaces.matching import match
 
 

@@ -6,8 +6,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.files.reading import load_space
 from relcore.files.saving import write_space
-from relcore.represent.anchors import select_anchors
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.spaces.space import LatentSpace
 
 

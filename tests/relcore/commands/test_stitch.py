@@ -7,7 +7,7 @@ from distributed.deploy.subprocess import SubprocessCluster
 
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.represent.representations import MethodSettings
+from relcore.represent.translation import MethodSettings
 from relcore.stitch.stitching import StitchSpec, printed_summary, stitch_matrix
 
 

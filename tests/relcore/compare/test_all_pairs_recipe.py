@@ -9,7 +9,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 
 SETTINGS = {
     "cka": {},

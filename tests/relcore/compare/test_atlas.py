@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from relcore.cli import main
-from relcore.compare.atlas import atlas_table
 from relcore.compare.columns import rows_table
+from relcore.compare.scene import atlas_table
 from relcore.files.saving import write_space
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

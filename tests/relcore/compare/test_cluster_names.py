@@ -9,8 +9,8 @@ from relcore import bundled_results, example_spaces
 from relcore.catalog.catalog import load
 from relcore.compare.columns import are_readable_ids, dense_clusters, named_clusters
 from relcore.compare.scene import MapLook, with_look
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.figures.scene import Pane, Scene
 from relcore.spaces.space import LatentSpace
 

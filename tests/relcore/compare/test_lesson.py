@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare import lesson
-from relcore.represent.representations import ProjectionSpec, represent
+from relcore.compare.scene import (
+    crowded_anchors,
+    moved_plane,
+    plane_similarities,
+    with_unrelated_target,
+    with_wrong_pairs,
+)
+from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
@@ -34,8 +40,8 @@ def mrr(pair: Match, anchors=ANCHORS):
     ("degrees", "mirrored", "scale"), [(0, False, 1), (130, True, 0.8), (271, False, 1.3)]
 )
 def test_a_plane_that_is_moved_keeps_its_similarities_and_nothing_else(degrees, mirrored, scale):
-    pair = lesson.moved_plane(degrees, mirrored, scale)
-    before, after = lesson.plane_similarities(pair)
+    pair = moved_plane(degrees, mirrored, scale)
+    before, after = plane_similarities(pair)
     assert np.allclose(before, after, atol=1e-6)
     assert before.shape == (9, 3)
     moved = not np.allclose(pair.source.vectors, pair.target.vectors)
@@ -47,21 +53,21 @@ def test_a_plane_that_is_moved_keeps_its_similarities_and_nothing_else(degrees, 
 
 
 def test_crowded_anchors_are_the_nearest_rows(pair):
-    crowd = lesson.crowded_anchors(pair.source, "r7", 10)
+    crowd = crowded_anchors(pair.source, "r7", 10)
     points = pair.source.vectors - pair.source.vectors.mean(axis=0)
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     nearest = np.argsort(-(points @ points[7]))[:10]
     assert crowd[0] == "r7"
     assert set(crowd) == {f"r{row}" for row in nearest}
     with pytest.raises(SpaceError, match="unknown"):
-        lesson.crowded_anchors(pair.source, "nobody", 10)
+        crowded_anchors(pair.source, "nobody", 10)
 
 
 @pytest.mark.parametrize(
     "fail",
     [
-        lambda pair, state: lesson.with_wrong_pairs(pair, ANCHORS, state),
-        lambda pair, state: lesson.with_unrelated_target(pair, state),
+        lambda pair, state: with_wrong_pairs(pair, ANCHORS, state),
+        lambda pair, state: with_unrelated_target(pair, state),
     ],
 )
 def test_a_comparison_that_must_fail_scores_at_chance_level(pair, fail):
@@ -73,7 +79,7 @@ def test_a_comparison_that_must_fail_scores_at_chance_level(pair, fail):
 
 
 def test_wrong_pairs_change_the_targets_anchors_alone(pair):
-    wrong = lesson.with_wrong_pairs(pair, ANCHORS)
+    wrong = with_wrong_pairs(pair, ANCHORS)
     kept = (wrong.target.vectors == pair.target.vectors).all(axis=1)
     assert not kept[:60].any()
     assert kept[60:].all()

@@ -12,7 +12,7 @@ from relcore.catalog.task import ComparisonRecipe, load_pair, recipe_of
 from relcore.compare.scene import Panes, comparison_scene, exportable
 from relcore.maps.reduction import ReductionSpec
 from relcore.maps.views import ViewSpec
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import match
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")

@@ -6,8 +6,8 @@ from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
 from relcore.encoders import datasets
-from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
 from relcore.encoders.datasets import available_datasets, load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec, evenly
 from relcore.runs.digest import digest_of
 
 ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one.", "c two."]}

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import available_datasets, columns_of, load_dataset, with_options
+from relcore.encoders.encoder import DatasetSpec
 
 PAIRS = pd.DataFrame(
     {

@@ -14,8 +14,8 @@ import scipy.sparse
 
 from relcore.base.errors import SpaceError
 from relcore.encoders import datasets as hub_datasets
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import columns_of, load_dataset
+from relcore.encoders.encoder import DatasetSpec
 
 QUESTIONS = pd.DataFrame({"text": ["who?", "where?", "why?"], "label": ["HUM", "LOC", "DESC"]})
 

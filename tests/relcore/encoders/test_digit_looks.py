@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import LOOKS, load_dataset
+from relcore.encoders.encoder import DatasetSpec
 
 
 def digits(look, limit=40):

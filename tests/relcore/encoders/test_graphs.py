@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Dataset
 from relcore.encoders.vision import GraphEncoder
 from tests.lazily import Lazily
 

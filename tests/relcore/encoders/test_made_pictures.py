@@ -8,8 +8,8 @@ from PIL import Image, ImageDraw
 from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.images import Look, look_of, made_like, strokes_of
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import dataset
+from relcore.encoders import encoder
 from relcore.encoders.transformers import content_of_model, model_folder
 
 
@@ -25,7 +25,7 @@ def hub(tmp_path, monkeypatch):
     cache = tmp_path / "hub"
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(dataset, "answers", lambda *_: pytest.fail("asked the network"))
+    monkeypatch.setattr(encoder, "answers", lambda *_: pytest.fail("asked the network"))
     return cache
 
 
@@ -50,9 +50,9 @@ def test_a_network_that_never_answers_is_given_up(monkeypatch):
         threading.Thread, "join", lambda thread, timeout=None: waits.append(timeout) or join(thread, timeout)
     )
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert not dataset.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
-    assert dataset.PATIENCE + 0.5 in waits
-    assert dataset.PATIENCE + 0.5 < 3  # and so it is told within three seconds
+        assert not encoder.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
+    assert encoder.PATIENCE + 0.5 in waits
+    assert encoder.PATIENCE + 0.5 < 3  # and so it is told within three seconds
 
 
 def test_content_follows_the_weights_and_not_their_place_or_time(folder, tmp_path):

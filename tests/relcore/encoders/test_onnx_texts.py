@@ -9,8 +9,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import Dataset
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import Dataset, Encoder
 from relcore.encoders.sentences import OnnxText
 
 WORDS = {"[UNK]": 0, "a": 1, "cat": 2, "dog": 3, "sat": 4}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from relcore.encoders import datasets
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import LANGUAGES, N_SENTENCES, load_dataset, load_parallel
+from relcore.encoders.encoder import DatasetSpec
 
 FILE = Path(datasets.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
 

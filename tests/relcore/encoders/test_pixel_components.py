@@ -6,8 +6,8 @@ from PIL import Image
 from sklearn.decomposition import PCA
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.images import PixelComponents, pixel_array
 from relcore.runs.progress import silent
 

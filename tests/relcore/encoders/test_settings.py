@@ -13,8 +13,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
-from relcore.encoders.dataset import DatasetSpec
-from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import GraphEncoder, SmallVision, SweptVision, held_out_rows
 from relcore.spaces.space import LatentSpace

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from relcore.encoders.dataset import Dataset, DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.vision import NAMES, SmallVision, held_out_rows, small_network
 from tests.lazily import Lazily
 

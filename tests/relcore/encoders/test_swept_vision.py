@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows, split_pictures
 from relcore.runs.store import Store
 

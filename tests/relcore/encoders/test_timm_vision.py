@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.transformers import TimmVision
 from relcore.runs.store import Store
 from tests.lazily import Lazily

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.transformers import PretrainedVision
 from tests.lazily import Lazily
 

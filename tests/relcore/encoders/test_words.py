@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders import dataset, words
+from relcore.encoders import encoder, words
 from relcore.encoders.words import BUNDLED, categorise, load_words
 
 
@@ -62,7 +62,7 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
 
 def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(words, "answers", lambda url: asked.append(url) or dataset.answers(url))
+    monkeypatch.setattr(words, "answers", lambda url: asked.append(url) or encoder.answers(url))
     monkeypatch.setattr(gensim.downloader, "DATA_LIST_URL", "http://127.0.0.1:9/list.json")
     monkeypatch.setattr(gensim.downloader, "load", lambda *_, **__: pytest.fail("the download was begun"))
     with pytest.raises(

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset, with_options
+from relcore.encoders.encoder import DatasetSpec
 from relcore.files.columns import Choices
 from relcore.files.reading import column_roles, load_space
 

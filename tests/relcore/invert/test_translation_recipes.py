@@ -11,8 +11,8 @@ import pytest
 
 from relcore.catalog.catalog import encode, encoding_key, encoding_spec
 from relcore.compare.scene import exportable
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.figures.style import LIGHT
 from relcore.runs.store import Store

@@ -18,7 +18,7 @@ from relcore.linking.link import (
     held_out_split,
     relative_scores,
 )
-from relcore.represent.representations import ProjectionSpec, represent
+from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.digest import digest_of
 from relcore.runs.progress import Context
 from relcore.runs.store import Store

@@ -11,7 +11,7 @@ from relcore.drift.check import DriftCheck
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate.evaluate import parts_of
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.ids import GuessedIds, mark_unscored
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

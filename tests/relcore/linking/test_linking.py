@@ -6,7 +6,7 @@ from scipy.optimize import quadratic_assignment
 
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import PooledWords
 from relcore.linking import bootstrap
 from relcore.linking.bootstrap import (

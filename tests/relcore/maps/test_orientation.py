@@ -7,7 +7,7 @@ import pytest
 
 from relcore.maps.pane_maps import OWN, drawn_panes, map_pair, orient_pairs, turn_onto
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
-from relcore.represent.representations import ProjectionSpec, represent
+from relcore.represent.translation import ProjectionSpec, represent
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 

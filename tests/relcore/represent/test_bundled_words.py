@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.words import load_words
-from relcore.represent.anchors import select_anchors
-from relcore.represent.similarity import RelativeProjection
+from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.matching import match
 

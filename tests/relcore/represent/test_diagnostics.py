@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.represent.anchors import diagnose_anchors, select_anchors
+from relcore.represent.similarity import diagnose_anchors, select_anchors
 
 D = 6
 

@@ -6,7 +6,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.encoders.words import load_words
-from relcore.represent.anchors import audit_pairs, select_anchors
+from relcore.represent.similarity import audit_pairs, select_anchors
 from relcore.spaces.matching import match
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.represent.representations import FittedSpace, MethodSettings, representation
+from relcore.represent.translation import FittedSpace, MethodSettings, representation
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.engine.device import device_of
 from relcore.engine.nearest import TopRows
-from relcore.represent.representations import REPRESENTATIONS
+from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.passes import AlignedPair, RowPair, RowRoles, ScoreRequest, Sums
 
 N, ANCHORS = 500, np.arange(20, 60)

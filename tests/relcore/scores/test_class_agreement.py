@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.represent.representations import ProjectionSpec, represent
+from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import AlignedPair, ClassAgreement, class_labels, held_out, score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -8,7 +8,7 @@ from scipy.stats import ortho_group
 
 from relcore.base.errors import SpaceError
 from relcore.compare.columns import neighbour_agreement, neighbours_of
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import circumstances, held_out, score_differences, score_pair
 from relcore.scores.neighbours import jaccard, mrr

@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.engine.device import TorchDevice, cached_size, device_of
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

@@ -7,9 +7,15 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import INVERSES, METHODS, SIMILARITIES
 from relcore.base.rows import unit_rows
 from relcore.files.reading import load_space
-from relcore.represent.representations import REPRESENTATIONS, MethodSettings, ProjectionSpec, represent
 from relcore.represent.similarity import RelativeProjection
-from relcore.represent.translation import InverseRelativeProjection, recovered
+from relcore.represent.translation import (
+    REPRESENTATIONS,
+    InverseRelativeProjection,
+    MethodSettings,
+    ProjectionSpec,
+    recovered,
+    represent,
+)
 from relcore.scores.comparison import held_out, score_notes, score_pair
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score

@@ -10,7 +10,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import MappedRows
 from relcore.maps.pane_maps import pca_pair
 from relcore.maps.reduction import ReductionSpec
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms, score_table
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import match

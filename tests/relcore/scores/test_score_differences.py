@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.names import SIMILARITIES
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import (
     anchor_differences,
     class_labels,

@@ -3,13 +3,12 @@ import pytest
 
 from relcore.base import names
 from relcore.base.errors import SpaceError
-from relcore.represent.anchors import select_anchors
-from relcore.represent.representations import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.represent.similarity import select_anchors
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import Metric, class_labels, held_out, score_pair
 from relcore.scores.score import Score
-from relcore.sharded.operations import Runner, compare_shards
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import Runner, ShardedSpace, compare_shards
 from relcore.spaces.matching import match
 from tests.relcore.sharded.folders import write_npy, write_parquet
 

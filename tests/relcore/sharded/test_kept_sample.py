@@ -8,8 +8,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, need_access, numbered_spec
 from relcore.runs.progress import Context
 from relcore.runs.store import Store
-from relcore.sharded.operations import Runner, sample_job, sample_shards, sample_spec
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import Runner, ShardedSpace, sample_job, sample_shards, sample_spec
 from tests.relcore.sharded.folders import write_npy
 
 N = 3000

@@ -9,11 +9,10 @@ import pytest
 
 from benchmarks.shards import made
 from relcore.base.errors import SpaceError
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.sharded.operations import FAN, Runner, ShardWork, Survey, project_shards
-from relcore.sharded.space import ShardedSpace, paired
+from relcore.sharded.space import FAN, Runner, ShardedSpace, ShardWork, Survey, paired, project_shards
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 

@@ -4,11 +4,10 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.migrate.adapters import card_of, export, load
-from relcore.represent.anchors import select_anchors
-from relcore.represent.representations import ProjectionSpec
+from relcore.represent.similarity import select_anchors
+from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.sharded.operations import Runner, adapt_shards, project_shards
-from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space import Runner, ShardedSpace, adapt_shards, project_shards
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
 
 SIZES = (30, 50, 20)

@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_
 from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.represent.representations import MethodSettings
+from relcore.represent.translation import MethodSettings
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import (
     Stitching,

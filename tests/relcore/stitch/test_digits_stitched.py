@@ -4,9 +4,9 @@ import pytest
 
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import encode
-from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision, held_out_rows
-from relcore.represent.representations import MethodSettings
+from relcore.represent.translation import MethodSettings
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix

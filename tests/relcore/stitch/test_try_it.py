@@ -12,8 +12,8 @@ from PIL import Image
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode, encoding_key, encoding_spec
 from relcore.compare.scene import exportable
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision
 from relcore.represent.heads import LogisticHead
 from relcore.runs.store import Store

@@ -1,7 +1,7 @@
 """A network with relative representations inside learns, and its rows are read by the head of another one."""
 
-from relcore.encoders.dataset import DatasetSpec
 from relcore.encoders.datasets import digits_dataset
+from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SweptVision
 from relcore.studies.networks import absolute_and_relative_accuracy
 
