@@ -89,16 +89,26 @@ def browser() -> Iterator:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    """One context for the pages of all tests, so that they find scripts and fonts in its cache."""
+    context = browser.new_context(
+        viewport={"width": 1360, "height": 900}, accept_downloads=True, reduced_motion="reduce"
+    )
+    context.set_default_timeout(120_000)
+    return context
+
+
 @pytest.fixture
-def page(browser) -> Iterator:
-    """A page of its own context, so no cookie, storage or session of another test; errors of its scripts
-    fail the test.
-    """
-    context = browser.new_context(viewport={"width": 1360, "height": 900}, accept_downloads=True)
+def page(context) -> Iterator:
+    """A page without cookie, storage or session of another test; errors of its scripts fail the test."""
     page = context.new_page()
-    page.set_default_timeout(120_000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
-    context.close()
+    for one in context.pages:
+        if one.url.startswith("http"):
+            one.evaluate("localStorage.clear()")
+        one.close()
+    context.clear_cookies()
     assert not errors, errors

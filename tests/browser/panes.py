@@ -67,6 +67,15 @@ window.draw = (content) => {
   window.scatter = render(host, unpack(bytes(content)), { ...home, background: "Canvas" });
 };
 window.again = (content) => (remove(host), draw(content));
+const wait = setTimeout;
+window.clear = () => {
+  if (window.scatter) remove(host);
+  for (const name of ["scatter", "relscopePoints"]) delete window[name];
+  Object.assign(window, { events: [], loads: [], files: {}, setTimeout: wait });
+  performance.clearMarks();
+  host.removeAttribute("style");
+  scrollTo(0, 0);
+};
 """
 
 
@@ -94,7 +103,7 @@ def content(scene: Scene, selected=None, sheet=None, files=(), **settings) -> st
 
 def draw(page, scene: Scene, selected=None, files=None, **settings):
     """The scene in the renderer alone, without Streamlit; the second time it is the next payload."""
-    if not page.evaluate("Boolean(window.scatter)"):
+    if not page.evaluate("Boolean(window.draw)"):
         page.set_content(_document())
         page.wait_for_function("Boolean(window.draw)")
     files = {name: base64.b64encode(one).decode() for name, one in (files or {}).items()}

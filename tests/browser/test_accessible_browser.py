@@ -35,6 +35,7 @@ def opened(browser, url, size, scheme):
     return page
 
 
+@pytest.mark.slow
 def test_axe_finds_no_fault_on_a_phone_in_the_dark(browser, own):
     page = opened(browser, own[0], PHONE, "dark")
     for name in ("explore", "data"):  # the slow tests look at every tab

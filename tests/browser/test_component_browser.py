@@ -1,5 +1,7 @@
 """The linked panes as a component of Streamlit: what Python hears, what it sends, and what the browser loads."""
 
+import pytest
+
 import re
 
 from app.components.page import scripts
@@ -42,6 +44,7 @@ def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo):
     assert heard(page, events=3)["events"][2] == ["clear", []]
 
 
+@pytest.mark.slow
 def test_large_arrays_are_files_that_load_once_and_new_ones_come_with_the_payload(page, demo):
     asked = []
     page.on(
@@ -64,6 +67,7 @@ def test_large_arrays_are_files_that_load_once_and_new_ones_come_with_the_payloa
     wait_for(page, "selected", n)
 
 
+@pytest.mark.slow
 def test_positions_that_cannot_be_loaded_are_reported_in_the_panes_place_until_they_can(page, demo):
     page.route("**/media/**", lambda route: route.abort())
     page.goto(f"{demo}/?n=21000")

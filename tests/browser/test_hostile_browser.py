@@ -47,10 +47,10 @@ TEXTS = [
 ]
 
 
-def test_the_app_lets_the_browser_ask_no_other_host(page, app):
+def test_the_app_lets_the_browser_ask_no_other_host(page, own):
     complaints = []
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
-    page.goto(f"{app}/?panes=own")
+    page.goto(f"{own[0]}/?panes=own")
     page.wait_for_selector(".ls-root[data-drawn]")
     settle(page)
     assert complaints == []  # what the app itself loads is allowed

@@ -15,8 +15,8 @@ BARS = ".relscope-bars[data-row] > div"
 
 
 @pytest.fixture
-def eight(watched, app):
-    return opened(watched, app)
+def eight(watched, own):
+    return opened(watched, own[0])
 
 
 def opened(page, app, anchors=8):
@@ -88,6 +88,7 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     assert undo_buttons(eight) == 0
 
 
+@pytest.mark.slow
 def test_three_models_are_hovered_dragged_and_zoomed_as_one_and_one_is_removed(watched, own):
     watched.set_viewport_size({"width": 1440, "height": 1000})
     watched.goto(f"{own[0]}/explore?panes=relative&anchors=random,8,0&all=1")
@@ -141,7 +142,8 @@ def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
     eight.locator(".st-key-history-undo button:enabled").filter(visible=True).first.wait_for()
 
 
-def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_known(page):
+def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_known(panes):
+    page = panes
     few, live = scene(300, panes=2), {"name": "one", "panes": [0, 1], "many": 0, "spread": 8}
     draw(page, few)
     page.mouse.move(*star(page, 0, 1))
@@ -151,7 +153,8 @@ def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_know
     page.wait_for_selector(".ls-on-star")
 
 
-def test_a_star_that_cannot_be_dragged_says_why(page):
+def test_a_star_that_cannot_be_dragged_says_why(panes):
+    page = panes
     draw(page, scene(300, panes=2), live={"refused": "UMAP takes too long."})
     x, y = star(page, 0, 1)
     page.mouse.move(x, y)
@@ -165,9 +168,9 @@ def test_a_star_that_cannot_be_dragged_says_why(page):
     assert page.locator(".ls-moving").count() == 0
 
 
-def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watched, app):
+def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watched, own):
     watched.route_web_socket("**/live?*", lambda socket: socket.close())
-    opened(watched, app)
+    opened(watched, own[0])
     drawn = watched.get_attribute(ROOT, "data-drawn")
     held(watched)
     heard(watched, "lost")
@@ -178,6 +181,7 @@ def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watc
     watched.locator(".st-key-history-undo button:enabled").filter(visible=True).first.wait_for()
 
 
+@pytest.mark.slow
 def test_of_many_anchors_the_panes_offer_few_after_one_was_moved(watched, app):
     opened(watched, app, 300)
     watched.locator(ROOT).focus()
@@ -192,6 +196,7 @@ def test_of_many_anchors_the_panes_offer_few_after_one_was_moved(watched, app):
     assert offer.count() == 0
 
 
+@pytest.mark.slow
 def test_a_lasso_that_begins_on_one_of_many_stars_selects_rows(watched, app):
     opened(watched, app, 300)
     x, y = star(watched, 0, 1)
@@ -204,6 +209,7 @@ def test_a_lasso_that_begins_on_one_of_many_stars_selects_rows(watched, app):
     assert watched.evaluate("heard") == []
 
 
+@pytest.mark.slow
 def test_in_the_story_eight_anchors_move_by_keys_that_turn_no_step(watched, app):
     watched.goto(f"{app}/?step=3")
     watched.wait_for_selector(f"{ROOT}[data-anchors='8']")
@@ -248,6 +254,7 @@ def on_slider(page, app):
     return at, pictures
 
 
+@pytest.mark.slow
 def test_the_map_follows_a_slider_and_the_release_is_one_step(watched, app):
     _, pictures = on_slider(watched, app)
     drawn = watched.get_attribute(ROOT, "data-drawn")
@@ -271,6 +278,7 @@ def test_the_map_follows_a_slider_and_the_release_is_one_step(watched, app):
     assert cosine in watched.locator(".relscope-report").first.inner_text()
 
 
+@pytest.mark.slow
 def test_a_slider_that_is_back_leaves_the_map_as_it_was(watched, app):
     at, pictures = on_slider(watched, app)
     heard(watched, "drawn")

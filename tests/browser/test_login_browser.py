@@ -49,6 +49,7 @@ def opened(page):
     return page.url
 
 
+@pytest.mark.slow
 def test_the_login_says_what_is_wrong_and_opens_the_page_that_was_asked(page, locked):
     page.goto(f"{locked}/anchors?k=5")
     field = page.get_by_label("Token")
@@ -67,6 +68,7 @@ def test_the_login_says_what_is_wrong_and_opens_the_page_that_was_asked(page, lo
     assert "token" not in opened(bookmark)
 
 
+@pytest.mark.slow
 def test_a_link_on_another_site_opens_the_app_and_its_scripts_do_not(page, locked, other_port, tmp_path):
     links = tmp_path / "links.html"
     links.write_text(f"<!doctype html><a href='{locked}/?{QUERY}'>first</a> <a href='{locked}'>later</a>")

@@ -44,6 +44,11 @@ def rows():
 
 
 @pytest.fixture
+def page(panes):
+    return panes
+
+
+@pytest.fixture
 def dense(page, many):
     draw(page, many)
     shows(page, "density density density density")
@@ -315,3 +320,4 @@ def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):
         drawn = "width => scatter.panes.every((pane) => Math.abs(pane.canvas.width - width) <= 2)"
         width = page.evaluate("scatter.panes[0].canvas.clientWidth")
         page.wait_for_function(drawn, arg=ratio * width, timeout=10_000)
+    page.set_viewport_size({"width": 900, "height": 601})  # ends the emulation

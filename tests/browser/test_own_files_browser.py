@@ -35,6 +35,7 @@ def test_a_lasso_over_the_two_files_selects_rows(page, own):
     page.wait_for_function("!document.querySelector('.relscope-word')?.innerText.includes('selected')")
 
 
+@pytest.mark.slow
 def test_a_filter_greys_rows_at_once_and_comes_back_with_the_link(page, own):
     url, _ = own
     opened(page, f"{url}/explore?panes=own&all=1")

@@ -42,6 +42,11 @@ CHANGED = """before => [...document.querySelectorAll('.ls-points')].every((canva
     canvas.toDataURL() !== before[i])"""
 
 
+@pytest.fixture
+def page(panes):
+    return panes
+
+
 def within(page):
     edge = np.array(page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail"))
     units = np.array(page.evaluate("[...scatter.panes[0].units]")).reshape(-1, 2)
@@ -128,7 +133,8 @@ def test_points_move_to_another_map_unless_the_user_wants_no_motion(page):
 
 
 @pytest.mark.parametrize("points", ["page"])
-def test_an_anchor_more_paints_one_star_per_pane_and_no_points(page, points):
+def test_an_anchor_more_paints_one_star_per_pane_and_no_points(context, points):
+    page = context.new_page()
     page.add_init_script(f"""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "{points}"];
         const [card, canvas] = [WebGL2RenderingContext.prototype, CanvasRenderingContext2D.prototype];
         for (const [kind, name] of [[card, "drawElements"], [canvas, "putImageData"]]) {{
@@ -562,7 +568,8 @@ def on_white(picture):
     return np.rint(picture[..., :3] * alpha + 255 * (1 - alpha))
 
 
-def test_without_webgl_the_panes_are_drawn_too_and_a_lost_card_is_reported_until_it_is_back(page):
+def test_without_webgl_the_panes_are_drawn_too_and_a_lost_card_is_reported_until_it_is_back(context):
+    page = context.new_page()
     page.add_init_script("""const known = HTMLCanvasElement.prototype.getContext;
         HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
           return kind === "webgl2" && !window.relscopePoints ? null : known.call(this, kind, ...rest);

@@ -1,5 +1,7 @@
 """Start in a real Chromium: the story by keys alone, and maps in which one word is ringed everywhere."""
 
+import pytest
+
 from app.start.story import STEPS
 from tests.browser.panes import settle
 
@@ -9,6 +11,7 @@ def at_step(page, number):
     settle(page)  # before, keys may not be heard yet
 
 
+@pytest.mark.slow
 def test_the_story_by_keyboard_alone(watched, app):
     watched.goto(f"{app}/?step=1")
     for number in range(1, len(STEPS)):
