@@ -1,8 +1,8 @@
 """The linked panes as a component of Streamlit: what Python hears, what it sends, and what the browser loads."""
 
-import pytest
-
 import re
+
+import pytest
 
 from app.components.page import scripts
 from tests.browser.panes import ROOT, lasso, pixels, star, wait_for
