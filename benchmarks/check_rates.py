@@ -10,7 +10,6 @@ detection  two models, by pair, share and size
 naming     the model of 100 rows by the fingerprints of two models
 trusted    rows of another model ranked by 200 trusted rows of another source
 repair     recall@10 before and after the smaller part is mapped
-exposure   what a stranger with leaked pairs learns (the study `exposure`)
 """
 
 from __future__ import annotations
@@ -18,18 +17,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "plugins" / "studies"))
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
@@ -279,7 +276,7 @@ def naming(folder: str, model: str, source: str, draw: int) -> dict[str, Any] | 
     return {"model": model, "source": source, "named": name_of(rows[some], known(folder)) or "none"}
 
 
-# Repair, and exposure.
+# Repair.
 
 
 def repair(folder: str, other: str, share: float, method: str, draw: int) -> dict[str, Any] | None:
@@ -317,51 +314,28 @@ def _recall(queries: np.ndarray, rows: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.mean([np.isin(one, own).mean() for one, own in zip(near, wanted, strict=True)]))
 
 
-def exposure(folder: str, defence: str, pairs: int, draw: int) -> dict[str, Any]:
-    from relscope_studies.exposure import exposed
-
-    first, second, _ = words()
-    return {"defence": defence, "pairs": pairs, **exposed(first[:8000], second[:8000], defence, pairs, draw)}
-
-
 # The grids, and the table.
 
 
 def grid(draws: int, parts: list[str]) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
     """Name of the part, function, and its arguments after the folder; what is needed most comes first."""
-    scale = draws / 20
-    if "controls" in parts:
-        for kind in KINDS:
-            for family, most in FAMILIES.items():
-                for draw in range(max(1, round(most * scale))):
-                    yield "controls", control, (kind, family, draw)
-    if "repair" in parts:
-        for other in ("words", "para"):
-            for share in (0.5, 0.1):
-                for method in ("none", "30 pairs", "300 pairs"):
-                    for draw in range(max(1, round(5 * scale))):
-                        yield "repair", repair, (other, share, method, draw)
-    sizes = ((2500, APART), (800, APART), (2500, NEAR), (20_000, APART))
-    for n, others in sizes if "detection" in parts else ():
-        for draw in range(draws):
-            for other in others:
-                for share in SHARES:
-                    yield "detection", detection, (other, share, n, draw)
-    for other in OTHERS if "trusted" in parts else ():
-        for draw in range(draws):
-            yield "trusted", trusted, (other, draw)
-    for model in (SENTENCES, *OTHERS[:-1]) if "naming" in parts else ():
-        for source in (*NAMED, "cranfield", "german", "words"):
-            for draw in range(draws):
-                yield "naming", naming, (model, source, draw)
-    if "exposure" in parts:
-        from relscope_studies.exposure import DEFENCES, PAIRS
 
-        cells = [("secret rotation", pairs) for pairs in PAIRS]
-        cells += [(defence, 30) for defence in DEFENCES if defence != "secret rotation"]
-        for defence, pairs in cells:
-            for draw in range(max(1, round(10 * scale))):
-                yield "exposure", exposure, (defence, pairs, draw)
+    def some(most: int) -> range:
+        return range(max(1, round(most * draws / 20)))
+
+    kinds = ((kind, family, most) for kind in KINDS for family, most in FAMILIES.items())
+    sizes = ((2500, APART), (800, APART), (2500, NEAR), (20_000, APART))
+    sources = (*NAMED, "cranfield", "german", "words")
+    cells: dict[Callable[..., Any], Iterable[tuple[Any, ...]]] = {
+        control: ((kind, family, draw) for kind, family, most in kinds for draw in some(most)),
+        repair: product(("words", "para"), (0.5, 0.1), ("none", "30 pairs", "300 pairs"), some(5)),
+        detection: (cell for n, others in sizes for cell in product(others, SHARES, [n], range(draws))),
+        trusted: product(OTHERS, range(draws)),
+        naming: product((SENTENCES, *OTHERS[:-1]), sources, range(draws)),
+    }
+    for function, arguments in cells.items():
+        name = "controls" if function is control else function.__name__
+        yield from ((name, function, cell) for cell in arguments if name in parts)
 
 
 def _done(part: str, function: Callable[..., Any], folder: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
@@ -461,16 +435,6 @@ def _repair(some: pd.DataFrame) -> Iterator[list[str]]:
         yield [other, f"{share:g}", method, *recalls, f"{int(one.refused.sum())} of {len(one)}"]
 
 
-def _exposure(some: pd.DataFrame) -> Iterator[list[str]]:
-    for (defence, pairs), one in some.groupby(["defence", "pairs"], sort=False):
-        top1, ends = (
-            short(float(one.top1.mean())),
-            [short(float(end)) for end in (one.top1.min(), one.top1.max())],
-        )
-        recall = short(float(one.recall.mean()))
-        yield [defence, f"{int(pairs)}", f"{top1} ({' to '.join(ends)})", recall, f"{len(one)}"]
-
-
 _UNSURE = "suspicious", "not compared"
 _SECTIONS = {
     "controls": (
@@ -502,11 +466,6 @@ _SECTIONS = {
         ("rows", "share", "by", "recall@10 before", "after", "refused"),
         _repair,
     ),
-    "exposure": (
-        "Exposure",
-        ("defence", "leaked pairs", "top-1 of 500, mean (lowest to highest)", "own recall@10", "draws"),
-        _exposure,
-    ),
 }
 
 
@@ -515,7 +474,7 @@ def main() -> None:
     parser.add_argument("folder", help="the arrays")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--parts", default="controls,repair,detection,trusted,naming,exposure")
+    parser.add_argument("--parts", default="controls,repair,detection,trusted,naming")
     parser.add_argument("--out", type=Path, default=Path("check_rates.jsonl"))
     parser.add_argument("--table", action="store_true", help="only make check_rates.md of the lines of --out")
     options = parser.parse_args()

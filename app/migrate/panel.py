@@ -234,17 +234,6 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
     return False
 
 
-def measured(setup: MigrateSetup) -> MigrationResult | None:
-    return results.computed(
-        setup.task,
-        setup.specs,
-        label="Compare the options",
-        unasked_seconds=STARTS_ITSELF,
-        spaces=setup.spaces,
-        details=setup.details,
-    )
-
-
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     head, rest = lead(result)
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
@@ -669,10 +658,8 @@ def _carried_out(result: MigrationResult) -> str:
 
 
 def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
-    new, old = setup.new, setup.old
-    rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
     with temporary() as folder, io.BytesIO() as file:
-        paths = export_result(result, rows, (new.name, old.name), Path(folder) / "adapter", commit_of())
+        paths = export_result(result, setup.old, setup.new, Path(folder) / "adapter", commit_of())
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
             for path in paths:
                 packed.writestr(zipfile.ZipInfo(path.name, (2026, 1, 1, 0, 0, 0)), path.read_bytes())
@@ -693,7 +680,13 @@ def draw(workspace: Workspace) -> None:
     setup = result = None
     try:
         setup = choose(workspace)
-        result = measured(setup) if setup and belong(workspace, setup) else None
+        if setup and belong(workspace, setup):
+            look = {
+                "label": "Compare the options",
+                "unasked_seconds": STARTS_ITSELF,
+                "details": setup.details,
+            }
+            result = results.computed(setup.task, setup.specs, spaces=setup.spaces, **look)
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")

@@ -136,8 +136,6 @@ def run(options: argparse.Namespace) -> Report:
         from relcore.migrate.migration import export_result
         from relcore.studies.papers import commit_of
 
-        old, new = spaces[:2]
-        pairs = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
-        notes += map(str, export_result(result, pairs, (new.name, old.name), options.export, commit_of()))
+        notes += map(str, export_result(result, *spaces[:2], options.export, commit_of()))
     notes = [*report.notes, *notes, *sampled]
     return replace(report, tables=tables, facts={**report.facts, **facts}, notes=notes)

@@ -47,21 +47,19 @@ class MigrationChart(Recipe, figure="migration-options"):
     migration: Migration
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
-        result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
+        result = result or self._computed()
         return chart_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
+
+    def _computed(self) -> MigrationResult:
+        return self.migration.run(load_all(self.spaces, self.digests, self.figure))
 
 
 @dataclass(frozen=True, kw_only=True)
-class CascadePrice(Recipe, figure="cascade-price"):
+class CascadePrice(MigrationChart, figure="cascade-price"):
     """The rows that a cascade embeds as the log of queries grows."""
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    migration: Migration
-
     def draw(self, result: MigrationResult | None = None) -> Exportable:
-        result = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
-        if (price := result.price) is None:
+        if (price := (result or self._computed()).price) is None:
             raise SpaceError("cascade-price: expected queries by both models, got none; add a log of them")
         line = Line(TITLES["cascade"], *zip(*price.curve, strict=True), color=OPTIONS.index("cascade"))
         note = f"{price.need.n_candidates:,} candidates per query; mean over orders of the log"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -75,10 +76,10 @@ def _principal(corpus: np.ndarray, part: int) -> Codes:
 FORMS: dict[str, Callable[[np.ndarray], Codes]] = {
     "int8": _int8,
     "binary": _binary,
-    "first-half": lambda corpus: _first(corpus, 2),
-    "first-quarter": lambda corpus: _first(corpus, 4),
-    "pca-half": lambda corpus: _principal(corpus, 2),
-    "pca-quarter": lambda corpus: _principal(corpus, 4),
+    "first-half": partial(_first, part=2),
+    "first-quarter": partial(_first, part=4),
+    "pca-half": partial(_principal, part=2),
+    "pca-quarter": partial(_principal, part=4),
 }
 FORM_TITLES = {
     "int8": "int8",
@@ -88,7 +89,6 @@ FORM_TITLES = {
     "pca-half": "PCA d/2",
     "pca-quarter": "PCA d/4",
 }
-CUT = ("first-half", "first-quarter")
 
 
 def compressed_lists(
@@ -138,7 +138,7 @@ class CheaperIndexes(Reported):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        losses = [one for one in self.rows if one.form in CUT and one.change.high < 0]
+        losses = [one for one in self.rows if one.form.startswith("first") and one.change.high < 0]
         if not losses:
             return ()
         worst = min(losses, key=lambda one: one.change.value)

@@ -563,9 +563,6 @@ class QueryScores(NamedTuple):
     queries: np.ndarray
     moved: np.ndarray | float = 0.0
 
-    def less(self, other: QueryScores) -> QueryScores:
-        return QueryScores(self.queries - other.queries, self.moved - other.moved)
-
 
 class Bootstrap:
     """Means over queries and their differences, with 95 % intervals over queries and draws of the pairs.
@@ -591,16 +588,14 @@ class Bootstrap:
         if np.ndim(one.moved):
             drawn = drawn + self._normal @ one.moved
         low, high = value + np.quantile(drawn, [0.025, 0.975])
-        if high - low < _NO_WIDTH:
+        if high - low < 1e-6:  # rounding errors of float32
             share = 1 - 0.025 ** (1 / n)
             low, high = value - share * (value - least), value + share * (1 - value)
         return Interval(value, float(max(low, least)), float(min(high, 1)))
 
     def difference(self, now: QueryScores, before: QueryScores) -> Interval:
-        return self.mean(now.less(before), least=-1.0)
-
-
-_NO_WIDTH = 1e-6  # rounding errors of float32
+        change = QueryScores(now.queries - before.queries, now.moved - before.moved)
+        return self.mean(change, least=-1.0)
 
 
 # Tasks: judged queries on the whole corpus, or held-out pairs as queries on each other.

@@ -706,18 +706,15 @@ class Migration(Task[MigrationResult], kind="migration", version=6, title="Migra
 
 
 def export_result(
-    result: MigrationResult,
-    rows: tuple[np.ndarray, np.ndarray],
-    names: tuple[str, str],
-    folder: Path,
-    commit: str = "",
+    result: MigrationResult, old: LatentSpace, new: LatentSpace, folder: Path, commit: str = ""
 ) -> tuple[Path, ...]:
-    """Refit a migration's adapter on the rows of its pairs, new and old, and `export` it with a card."""
+    """Refit a migration's adapter on its pairs, and `export` it with a card."""
+    rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
     scores = [
         CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
         for row in result.options
     ]
-    adapter, models = result.fitted(*rows), {"new_model": names[0], "old_model": names[1]}
+    adapter, models = result.fitted(*rows), {"new_model": new.name, "old_model": old.name}
     card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
     ranks = {"candidates": result.candidate_lists, "n_candidates": result.n_candidates}
     return export(adapter, replace(card, **ranks), folder)

@@ -24,6 +24,7 @@ FEWEST_QUERIES = 10  # on each side of the split
 MOST_ROWS = 4000
 _PERMUTATIONS = 100
 _KNOTS = 256
+_PER_QUERY = 10  # rows that reach the usual threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +194,6 @@ def score_pairs(
     return ScorePairs(*cosines)
 
 
-def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
-    scores = pairs.old[pairs.known]
-    return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
-
-
 def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
     """Fit the score map on half of the queries, by a hash of their numbers, and evaluate it on the other
     half.
@@ -321,5 +317,7 @@ class ThresholdChange(
             new = trial.new_queries, trial.new_corpus
         report(1, 2, "searching")
         pairs = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
-        threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
+        if (threshold := self.threshold) is None:
+            scores = pairs.old[pairs.known]
+            threshold = float(np.quantile(scores, max(1 - _PER_QUERY * len(pairs.old) / len(scores), 0)))
         return restore_threshold(pairs, threshold, state)

@@ -87,8 +87,7 @@ class PassportChart(Recipe, figure="passport"):
     embed: EmbedAnchors = EmbedAnchors()
 
     def draw(self, result: tuple[Passport, LatentSpace] | None = None) -> Exportable:
-        passport, new = result or self._loaded()
-        return chart_exportable(chart_of(passport, new), self.to_json(), "relscope-passport")
+        return chart_exportable(chart_of(*(result or self._loaded())), self.to_json(), "relscope-passport")
 
     def _loaded(self) -> tuple[Passport, LatentSpace]:
         old, *others = load_all((self.passport, *filter(None, [self.new])), self.digests, self.figure)

@@ -15,7 +15,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, row_blocks
 from relcore.catalog.task import Task
 from relcore.passport.mixture import FITTED, LEAST, MIXED, SUSPECTED, ShortAxes, parts_of
-from relcore.passport.passport import FEWEST, UNCHANGED, Change, Passport
+from relcore.passport.passport import FEWEST, UNCHANGED, Change, Passport, held_by
 from relcore.passport.passport import check as anchors_changed
 from relcore.runs.progress import Progress, silent
 from relcore.runs.store import Store
@@ -323,11 +323,9 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
     used = []
     for block in row_blocks(len(X)):
         rows = np.asarray(X[block], np.float32)
-        with np.errstate(over="ignore"):
-            half = (rows.astype(np.float16).astype(np.float32) == rows).all(axis=1)
+        half, brain = held_by(rows).values()
         constant, grid = (rows == rows[:, :1]).all(axis=1), _on_steps(rows)
         length = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1))
-        brain = ~(np.ascontiguousarray(rows).view(np.uint32) & 0xFFFF).any(axis=1)
         used.append(rows.shape[1] - (rows[:, ::-1] != 0).argmax(axis=1))
         here = {"constant": constant, "grid": grid & ~constant, "unit length": np.abs(length - 1) <= _UNIT}
         here |= {"float16": half & ~brain & ~grid & ~constant, "bfloat16": brain & ~grid & ~constant}

@@ -191,13 +191,17 @@ def picture_anchors(images: Iterable[Image]) -> list[str]:
     return anchors
 
 
-def stored_dtype(X: np.ndarray) -> str:
-    """The narrowest of float16, bfloat16 and float32 that represents every number of X exactly."""
-    X = np.asarray(X, np.float32)
+def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
+    """Which rows of float32 X (n, d) each of float16 and bfloat16 represents exactly, (n,) each."""
     with np.errstate(over="ignore"):
-        if np.array_equal(X.astype(np.float16).astype(np.float32), X):
-            return "float16"
-    return "float32" if (np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any() else "bfloat16"
+        half = (X.astype(np.float16).astype(np.float32) == X).all(axis=1)
+    return {"float16": half, "bfloat16": ~(np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any(axis=1)}
+
+
+def stored_dtype(X: np.ndarray) -> str:
+    """The narrowest of float16, bfloat16 and float32 that represents every number of X (n, d) exactly."""
+    exact = held_by(np.asarray(X, np.float32))
+    return next((name for name, rows in exact.items() if rows.all()), "float32")
 
 
 # The kind of change.
@@ -370,7 +374,8 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
         own, chance = between.diagonal(), between[np.arange(n), orders].mean(axis=1)
         cosine = _evidence(float(own.mean()), own[samples].mean(axis=1), chance)
     most, agree = float(np.abs(old - now).max()), not kind and cosine is not None and _agrees(X, Y, orders)
-    if not kind and _is_rotated(gram.value, old, now) and not (agree and most > EXACT_GRAM):
+    alike = gram.value >= SAME_GRAM and most <= GRAM_APART
+    if not kind and alike and not (agree and most > EXACT_GRAM):
         kind = "rotated"
     kind = kind or ("changed recipe" if agree else "other model")
     scale, missing = float(np.median(lengths)), len(passport.ids) - n
@@ -438,10 +443,6 @@ def paired(
     if not np.linalg.norm(Y, axis=1).all():
         raise SpaceError(f"{new.name!r}: expected vectors of the anchors, got zero vectors; embed them again")
     return tuple(shared), X, Y
-
-
-def _is_rotated(correlation: float, old: np.ndarray, now: np.ndarray) -> bool:
-    return correlation >= SAME_GRAM and float(np.abs(old - now).max()) <= GRAM_APART
 
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:

@@ -71,8 +71,7 @@ def test_outside_of_relscope_it_finds_what_was_measured(lists, tmp_path):
     old, new, old_queries, new_queries = spaces
     settings = {"adapter": "inverse", "candidates": lists, "n_candidates": 20, "sizes": ()}
     result = Migration(judgements=judgements, **settings).run(spaces)
-    rows = new.vectors[result.pairs], old.vectors[result.pairs]
-    export_result(result, rows, ("new", "old"), tmp_path / "taken")
+    export_result(result, old, new, tmp_path / "taken")
     arrays = {"old": old.vectors, "new": new.vectors, "ids": old.ids.astype(str)}
     arrays |= {"old_queries": old_queries.vectors, "new_queries": new_queries.vectors}
     np.savez(tmp_path / "given.npz", **arrays)
