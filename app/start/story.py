@@ -585,21 +585,24 @@ _PRESENTS = "story.presents"
 def page() -> None:
     st.html(STYLE)
     number = step()
+    # Each step has a place of its own: what was there before goes at once, not once the new one is drawn.
     if not number:
-        front(go_to)
+        with st.container(key="front"):
+            front(go_to)
+        st.empty()
         return
+    st.empty()
     if st.session_state.get(_PRESENTS):
         st.html(LARGE)
     one = STEPS[number - 1]
     with st.container(key="story"):
         _navigation(number)
         st.html(f'<h3 class="relscope-step">{number} · {one.title}</h3>')
-        with st.container(
-            key=f"story-{number}"
-        ):  # a container of its own: a loading step shows nothing of the previous one
-            one.draw()
+        places = [st.container() if one is other else st.empty() for other in STEPS]
         with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
             st.markdown(linked(one.answer))
+        with places[number - 1]:
+            one.draw()
 
 
 def step() -> int:
