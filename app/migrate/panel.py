@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ from relcore.studies.papers import commit_of
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
 STARTS_ITSELF = 20.0  # seconds
+_COMPARED = "relscope.migrate-compared"
 MOST_QRELS = 50_000_000  # bytes
 
 
@@ -239,15 +241,16 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
     for caution in result.cautions:
         messages.warning(caution)
-    _costs(setup, result)
-    figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
-    exports.figure(figure, "migrate.chart")
     columns, *lines = next(one for one in result.report().tables if "vs keep" in one.shown[0]).shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
             cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))
     _cells([columns, *lines], "migrate.table")
+    caption(_OPTIONS_TOLD.format(n=result.n_candidates))
+    _costs(setup, result)
+    figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
+    exports.figure(figure, "migrate.chart")
     n, n_queries = len(result.candidates), len(result.queries)
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
     kind = "judged" if result.relevance == "judgements" else "held-out rows as"
@@ -264,6 +267,10 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         )
 
 
+_OPTIONS_TOLD = (
+    "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
+    " and of the bridge are added. Cascade: the new model ranks the best {n} rows of the old index."
+)
 _RELEVANT = {
     "judgements": "Relevant for a query: the rows that your judgements name.",
     "labels": "Relevant for a query: the rows of the same label.",
@@ -633,12 +640,12 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         "export-adapter.zip",
         type="primary",
     )
-    graphs = list(GRAPHS.values())[: 1 + result.rewrites_corpus]
+    graphs = " and ".join(list(GRAPHS.values())[: 1 + result.rewrites_corpus])
+    onnx = f"As ONNX: {graphs}." if find_spec("onnx") else f"With the package onnx installed, also {graphs}."
     st.caption(
         "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
-        f" finds: faiss, LanceDB or a list. As ONNX: {' and '.join(graphs)}, where the"
-        " package onnx is installed."
+        f" finds: faiss, LanceDB or a list. {onnx}"
     )
     st.code(_CODE, language="python")
 
@@ -681,17 +688,17 @@ def draw(workspace: Workspace) -> None:
     try:
         setup = choose(workspace)
         if setup and belong(workspace, setup):
-            look = {
-                "label": "Compare the options",
-                "unasked_seconds": STARTS_ITSELF,
-                "details": setup.details,
-            }
+            # An own pair waits for a click; after its first result, other settings start by themselves.
+            known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
+            look = {"label": "Compare the options", "details": setup.details}
+            look["unasked_seconds"] = STARTS_ITSELF * known
             result = results.computed(setup.task, setup.specs, spaces=setup.spaces, **look)
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")
     if result is None:
         return
+    st.session_state[_COMPARED] = setup.specs[:2]
     unjudged, result = result.relevance == NEIGHBOURS, with_blind_verdict(setup, result)
     show_verdict(setup, result)
     for name, part in _AFTER.items():

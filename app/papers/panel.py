@@ -83,16 +83,18 @@ def published(row: PaperRow) -> str:
     return f"{mark}{printed}{small_print(table.setting + '.')}"
 
 
-def here(ours: Ours, groups: tuple[str, ...]) -> str:
+def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
     numbers = ours.of_groups(groups)
+    in_percent = row.published and any("%" in measure.unit for measure in row.published.measures)
+    percent = {number.unit: "%" if number.unit == SHARE and in_percent else number.unit for number in numbers}
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number
     alike: dict[tuple[str, ...], list[list[str]]] = {}
     for label, by_metric in by_label.items():
-        head = [_headed(name, number.unit) for name, number in by_metric.items()]
+        head = [_headed(name, percent[number.unit]) for name, number in by_metric.items()]
         lines = alike.setdefault(tuple(by_metric), [["", *head]])
-        lines.append([label, *map(_number, by_metric.values())])
+        lines.append([label, *(_number(one, percent[one.unit]) for one in by_metric.values())])
     measured = "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
     settings = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
     seconds = f"{ours.seconds:.0f} s" if ours.seconds < 120 else f"{ours.seconds / 60:.0f} min"
@@ -103,11 +105,16 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
     return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
 
 
-def _number(number: Number) -> str:
-    cell, spread = _short(number.value), spread_of(number)
-    cell += f" ± {_short(number.deviation)}" if number.deviation is not None else ""
-    cell += f" ({_short(spread.low)} … {_short(spread.high)})" if spread else ""
-    return cell if number.baseline is None else f"{cell}; {number.baseline_is} {_short(number.baseline)}"
+def _number(number: Number, unit: str = SHARE) -> str:
+    """A number with its spread and its baseline, in percent as the paper prints it if that is the unit."""
+
+    def said(value: float) -> str:
+        return short(100 * value, 1) if unit == "%" != number.unit else _short(value)
+
+    cell, spread = said(number.value), spread_of(number)
+    cell += f" ± {said(number.deviation)}" if number.deviation is not None else ""
+    cell += f" ({said(spread.low)} … {said(spread.high)})" if spread else ""
+    return cell if number.baseline is None else f"{cell}; {number.baseline_is} {said(number.baseline)}"
 
 
 def verdict_html(on: str, verdict: ClaimVerdict) -> str:
@@ -163,7 +170,7 @@ def _value(value: Any) -> str:
 STYLE = Path(__file__).parents[2] / "assets" / "papers.css"
 _ALL, _UNMEASURED, _NOTHING = "All", "not measured here", "nothing to measure"
 _NO_CLAIM = "measured, without a claim to test"
-_SAID = {_NOTHING: "shows no numbers to measure", PARTLY: "holds in part"}
+_SAID = {_NOTHING: "has no numbers to compare", PARTLY: "holds in part"}
 _COLORS = {HOLDS: "green", PARTLY: "orange", DOES_NOT: "red"}
 _GOING = "relscope.papers-going"
 
@@ -228,7 +235,8 @@ def _in_line(verdict: dict[str, list[str]]) -> str:
     parts = []
     for word, on in verdict.items():
         short_word = _SAID.get(word, word.removeprefix("pattern "))
-        data = f" :small[({plain('; '.join(on))})]" if len(verdict) > 1 else ""
+        names = ", ".join(f"“{plain(name)}”" for name in on)
+        data = f" :small[on {names}]" if len(verdict) > 1 else ""
         parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
     return " · ".join(parts)
 
@@ -281,7 +289,7 @@ def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours])
 def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     st.html(f'<div class="relscope-paper"><p>{escape(row.shows)}</p></div>')
     ways = st.container(horizontal=True, gap="small")
-    parts = [here(results[name], row.groups(name)) for name in row.run_names() if name in results]
+    parts = [here(results[name], row, row.groups(name)) for name in row.run_names() if name in results]
     table = row.published
     if table and parts and len(table.labels) + len(table.measures) >= _WIDE:
         left, right = st.container(), st.container()

@@ -197,7 +197,7 @@ def _follow(runs: StudyRuns) -> None:
     if stopping:
         st.progress(
             standing.done / standing.total,
-            text="Stopping … The current run stops at its next step; finished runs are saved.",
+            text="Stopping … The run at work ends within about a minute. Finished runs are saved.",
         )
         return
     left = " · the time left is known once a run has ended"
@@ -281,6 +281,8 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
+    if live and table["key"].map(queue().store.bundled_group).notna().all():
+        st.caption("These runs come with Relscope. The first run of this machine will replace them here.")
     report = study_report(runs, table, queue().store)
     st.markdown(f"**{plain(report.sentence)}**")
     chart = _figure(runs, table, live)

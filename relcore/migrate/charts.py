@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.names import ADAPTERS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, load_all
@@ -98,9 +97,7 @@ class ThresholdScores(Recipe, figure="threshold-change"):
 
 
 def chart_of(result: MigrationResult) -> Lines:
-    """The chart of score against number of pairs: curves or levels of the options, each in its own colour,
-    and curves of other adapters as bridges.
-    """
+    """The chart of score against number of pairs: curves or levels of the options, each in its own colour."""
     curve, m = (
         pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__]),
         result.n_pairs,
@@ -111,14 +108,11 @@ def chart_of(result: MigrationResult) -> Lines:
     lines = []
     for option in result.options:
         ends = (option.value, option.low, option.high)
-        part, name = parts.pop((result.adapter, option.option), None), result.title_of(option.option)
+        part, name = parts.get((result.adapter, option.option)), result.title_of(option.option)
         values = (
             (reach, *([end] * len(reach) for end in ends)) if part is None else (part.n_pairs, part.value)
         )
         values += () if part is None else (part.low, part.high)
         look = {"color": OPTIONS.index(option.option), "dashed": option.option == "re-embed"}
         lines.append(Line(name, *values, **look))
-    for number, ((adapter, option), part) in enumerate(parts.items(), start=len(OPTIONS)):
-        name = f"{TITLES[option]}, {ADAPTERS[adapter].title}"
-        lines.append(Line(name, part.n_pairs, part.value, color=number))
     return Lines(tuple(lines), "pairs", result.metric, log_x=True, n_direct=len(result.options))
