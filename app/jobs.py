@@ -20,7 +20,7 @@ from relcore.base.names import REDUCTIONS
 from relcore.base.records import parse
 from relcore.catalog.catalog import SpaceSpec, need_access, put_space
 from relcore.catalog.task import task_job
-from relcore.compare.scoring import ExactScores
+from relcore.compare.reports import ExactScores
 from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
 from relcore.maps.pane_maps import (
     fitting_reduction,

@@ -17,7 +17,7 @@ from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, kept_ids, unscored_ids
-from relcore.compare.scoring import ExactScores
+from relcore.compare.reports import ExactScores
 from relcore.files.formats import suffix_of
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match

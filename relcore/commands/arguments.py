@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,14 +30,15 @@ from relcore.catalog.catalog import (
 )
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.files.reading import is_one_space
-from relcore.linking.bootstrap import Pairs
-from relcore.linking.link import SCORED, is_links, known_pairs, read_links
 from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_anchors
 from relcore.runs.store import Store
 from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import parse_place
+
+if TYPE_CHECKING:
+    from relcore.linking.bootstrap import Pairs
 
 SHARDS_HELP = (
     " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
@@ -314,6 +315,8 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
     if links:
         if options.pair_by_row or len(specs) == 1:
             raise SpaceError("--links: expected two spaces without --pair-by-row; leave one of both out")
+        from relcore.linking.link import read_links
+
         specs[1] = linked_spec(specs[1], *read_links(links, "--links"))
     if removed := suspects_of(options):
         specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
@@ -366,6 +369,8 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
         )
     if (path := _path_of(text)).is_file():
         if (ids := _ids_in(path)) is None:
+            from relcore.linking.link import known_pairs
+
             known = known_pairs(path, "--anchors")
             if apart := [pair for pair in known if pair[0] != pair[1]]:
                 raise SpaceError(
@@ -397,12 +402,16 @@ def _path_of(anchors: str) -> Path:
 
 def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpec:
     """The space under the ids of its partners; only pairs that the user gave are scored."""
+    from relcore.linking.link import SCORED
+
     sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
     return renamed_spec(spec, put_pairing(Store(), pairs, sure), f"{spec.name} · linked")
 
 
 def _ids_in(path: Path) -> list[str] | None:
     """The lines of a file of ids; None of a file of links."""
+    from relcore.linking.link import is_links
+
     return None if is_links(path) else read_lines(path, "one id per line")
 
 
@@ -411,6 +420,8 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
     text = getattr(options, "anchors", None)
     if not isinstance(text, str) or not (path := _path_of(text)).is_file():
         return []
+    from relcore.linking.link import read_links
+
     pairs, kinds = read_links(path) if _ids_in(path) is None else ((), ())
     marked = zip(pairs, kinds, strict=True)
     return [source for (source, target), kind in marked if kind == "suspect" and source == target]

@@ -28,8 +28,7 @@ from relcore.commands.arguments import (
     values_of,
 )
 from relcore.commands.output import Bar
-from relcore.compare.reports import comparison_report
-from relcore.compare.scoring import ExactScores
+from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.nearest import need_k
 from relcore.represent.translation import REPRESENTATIONS

@@ -1,16 +1,91 @@
-"""The report of a comparison of two spaces."""
+"""The report of a comparison of two spaces, and the task that scores every held-out row as a query."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
-from relcore.scores.comparison import Scores, scores_report
+from relcore.base.settings import setting
+from relcore.catalog.task import Task
+from relcore.represent.translation import ProjectionSpec
+from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import Scores, class_labels, metrics_of_a_pair, score_forms, scores_report
+from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Score, share_interval
 from relcore.spaces.ids import GuessedIds, RowNumbers
-from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.matching import Match, distinct_names, match
+from relcore.spaces.space import LatentSpace
+
+
+@dataclass(frozen=True)
+class FoundScores:
+    scores: dict[str, Score]
+
+
+@dataclass(frozen=True)
+class ExactScores(Task[FoundScores], kind="scores", version=3):
+    """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
+    when it is made.
+
+    Neither space's representation is held in memory, unless a metric reads rows.
+    """
+
+    representation: str
+    anchors: tuple[str, ...]
+    projection: ProjectionSpec
+    k: int = setting(low=1, usual=10, label="Neighbours k", help="Number of neighbours.")
+    convention: str = setting(choices=CONVENTIONS, usual="paper", help=CONVENTION_HELP)
+    metrics: tuple[str, ...]
+
+    @classmethod
+    def of(cls, *settings: object) -> ExactScores:
+        return cls(*settings, tuple(metrics_of_a_pair()))
+
+    @classmethod
+    def on(
+        cls,
+        representation: str,
+        anchors: Sequence[str],
+        projection: ProjectionSpec,
+        k: int,
+        convention: str,
+    ) -> ExactScores:
+        """The task with all metrics, without the settings that this representation ignores."""
+        needed = () if representation == "absolute" else tuple(anchors)
+        used = projection if representation in ("relative", "whitened") else ProjectionSpec()
+        return cls.of(representation, needed, used, k, convention)
+
+    @property
+    def title(self) -> str:
+        return f"Scores, {self.representation}"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n = len(spaces[0])
+        width = (
+            spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
+        )
+        return n * n * width * 2 / 5e10
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> FoundScores:
+        pair = match(*spaces)
+        scores = score_forms(
+            pair,
+            (self.representation,),
+            self.anchors,
+            self.projection,
+            k=self.k,
+            convention=self.convention,
+            metrics=self.metrics,
+            labels=class_labels(pair),
+            done=report,
+        )
+        return FoundScores(scores[self.representation])
 
 
 def comparison_report(

@@ -18,8 +18,9 @@ from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, encode_again, load
+from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.task import ComparisonRecipe, Recipe, load_all, load_models, load_pair, recipe_of
+from relcore.catalog.task import Recipe, load_all, recipe_of
 from relcore.compare.columns import (
     Cells,
     are_readable_ids,

@@ -1,5 +1,5 @@
-"""Scores as tasks: with every held-out row as a query, and for all pairs of several spaces; differences
-between groups of rows; and the audit of anchor pairs.
+"""Scores of all pairs of several spaces, as a task; differences between groups of rows; and the audit of
+anchor pairs.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ from relcore.scores.comparison import (
     LIVE_QUERIES,
     MeanCosine,
     Metric,
-    class_labels,
     held_out,
-    metrics_of_a_pair,
     score_differences,
-    score_forms,
     score_pair,
 )
 from relcore.scores.measures import FEATURE_ROWS
@@ -49,74 +46,6 @@ from relcore.scores.score import SAMPLED_ROWS as BEST_ROWS
 from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows, marked, match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
-
-
-@dataclass(frozen=True)
-class FoundScores:
-    scores: dict[str, Score]
-
-
-@dataclass(frozen=True)
-class ExactScores(Task[FoundScores], kind="scores", version=3):
-    """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
-    when it is made.
-
-    Neither space's representation is held in memory, unless a metric reads rows.
-    """
-
-    representation: str
-    anchors: tuple[str, ...]
-    projection: ProjectionSpec
-    k: int = setting(low=1, usual=10, label="Neighbours k", help="Number of neighbours.")
-    convention: str = setting(choices=CONVENTIONS, usual="paper", help=CONVENTION_HELP)
-    metrics: tuple[str, ...]
-
-    @classmethod
-    def of(cls, *settings: object) -> ExactScores:
-        return cls(*settings, tuple(metrics_of_a_pair()))
-
-    @classmethod
-    def on(
-        cls,
-        representation: str,
-        anchors: Sequence[str],
-        projection: ProjectionSpec,
-        k: int,
-        convention: str,
-    ) -> ExactScores:
-        """The task with all metrics, without the settings that this representation ignores."""
-        needed = () if representation == "absolute" else tuple(anchors)
-        used = projection if representation in ("relative", "whitened") else ProjectionSpec()
-        return cls.of(representation, needed, used, k, convention)
-
-    @property
-    def title(self) -> str:
-        return f"Scores, {self.representation}"
-
-    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n = len(spaces[0])
-        width = (
-            spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
-        )
-        return n * n * width * 2 / 5e10
-
-    def run(
-        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
-    ) -> FoundScores:
-        pair = match(*spaces)
-        scores = score_forms(
-            pair,
-            (self.representation,),
-            self.anchors,
-            self.projection,
-            k=self.k,
-            convention=self.convention,
-            metrics=self.metrics,
-            labels=class_labels(pair),
-            done=report,
-        )
-        return FoundScores(scores[self.representation])
-
 
 MOST_KEPT_BYTES = 512 * 2**20  # larger parts of a space are computed again for each pair
 SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that some metrics need

@@ -8,7 +8,7 @@ import pytest
 
 from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.task import ComparisonRecipe, load_pair
+from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style

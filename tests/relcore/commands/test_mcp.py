@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.settings import settings_of
 from relcore.cli import main
 from relcore.commands import mcp
-from relcore.compare.scoring import ExactScores
+from relcore.compare.reports import ExactScores
 
 ASKED = {
     "available": ({"data": "."}, ["available", "--data", "."]),

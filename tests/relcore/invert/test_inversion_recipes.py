@@ -12,7 +12,7 @@ from scipy.stats import ortho_group
 
 from relcore.base.names import ROUTES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import ComparisonRecipe
+from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import exportable
 from relcore.invert.inversion import (
     InversionSpec,

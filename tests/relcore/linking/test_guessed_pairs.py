@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.scoring import AllPairs, Differences, ExactScores, PairAudit
+from relcore.compare.reports import ExactScores
+from relcore.compare.scoring import AllPairs, Differences, PairAudit
 from relcore.drift.check import DriftCheck
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.link import BootstrapSpec

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.compare.scoring import ExactScores
+from relcore.compare.reports import ExactScores
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores import passes
 from relcore.scores.comparison import class_labels, held_out, score_pair
