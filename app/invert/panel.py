@@ -59,7 +59,7 @@ LISTED = 200  # worst and best rows, of each
 _SENTENCE = 90  # characters
 
 
-def method_details(workspace: Workspace) -> None:
+def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
     spec, published = workspace.inversion, InversionSpec(workspace.inversion.route)
     with st.popover("Method details", icon=":material/tune:", key="invert.details"):
         edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox)
@@ -78,6 +78,8 @@ def method_details(workspace: Workspace) -> None:
                 args=("invert as published",),
                 kwargs={"inversion": published},
             )
+        if result:
+            st.caption(result.about_matrix)
 
 
 def numbers(fields: tuple[str, ...]) -> None:
@@ -163,7 +165,8 @@ def draw(workspace: Workspace) -> None:
         return
     chosen = pair, workspace.anchors, workspace.inversion
     colors = {name: color_name(name) for name in COLORS if name != "labels" or pair.source.labels is not None}
-    if (color_by := st.session_state.setdefault("invert.color", "error")) not in colors:
+    usual = "labels" if "labels" in colors else "error"  # classes say what is recovered, and a table how well
+    if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
         color_by = st.session_state["invert.color"] = "error"
     try:
         result = inverted(*chosen)
@@ -195,7 +198,7 @@ def draw(workspace: Workspace) -> None:
                 required=True,
                 help="Error: 1 − cosine of recovered and true row. Examples: those of Explore.",
             )
-            method_details(workspace)
+            method_details(workspace, result)
         _panes(pair, result, workspace, scene, color_by)
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
         exports.export_bar(panes.draw((result, scene)), "invert-panes")

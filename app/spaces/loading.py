@@ -351,8 +351,8 @@ def _describe_all(
                 else:
                     n = counted(read_about(reading.metadata_columns, path).n, "row")
                     messages.warning(
-                        f"{path.name} has {n} and no vectors. Columns of numbers would be read as vectors; as"
-                        " ids and labels it needs a file with as many vectors beside it."
+                        f"{path.name} has {n} and no vectors. Texts are encoded under Texts. As ids and"
+                        " labels it needs a file with as many vectors beside it."
                     )
             except SpaceError as error:
                 st.caption("Not loaded: see the error above.")

@@ -287,6 +287,19 @@ class Inversion(Reported):
             rows.append((method, float(score), *null, score.n, self.n_anchors))
         return pd.DataFrame(rows, columns=["method", "cosine", "chance", "low", "high", "n", "anchors"])
 
+    @property
+    def about_matrix(self) -> str:
+        """The settings in sentences, and what the matrix keeps of the space."""
+        told = f"Settings: {self.spec.settings()}"
+        if self.choice:
+            told += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
+        kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
+        condition = short(self.condition, 1) if self.condition < float("inf") else "∞"
+        return (
+            f"{told}. Anchors kept: {kept} {self.n_anchors:,}. Directions recovered: {self.rank:,} of"
+            f" {self.shape[1]:,}. Condition number: {condition}."
+        )
+
     def report(self, names: Sequence[str] = ("source", "target"), **figures: Any) -> Report:
         """A report with the score of each method on held-out rows."""
         source, target = names
@@ -294,18 +307,12 @@ class Inversion(Reported):
         facts = {"source": source, "target": target, "rank": self.rank, "condition": self.condition}
         scored = counted(self.n_scored, "held-out row")
         scored += f" of {self.n:,}" if self.n_scored < self.n else ""
-        condition = short(self.condition, 1) if self.condition < float("inf") else "∞"
-        kept = f"{short(self.kept, 1)} of" if self.spec.method == "pruned" else "all"
         caption = (
             f"Mean cosine of recovered and true row after centring, over {scored}. By chance: rows permuted"
         )
         caption += ", or for the absolute copy, one space rotated" * ("absolute copy" in self.scores)
-        caption += f". Settings: {self.spec.settings()}"
-        if self.choice:
-            caption += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
         caption += (
-            f". Anchors kept: {kept} {self.n_anchors:,}. Directions recovered: {self.rank:,} of"
-            f" {self.shape[1]:,}. Condition number: {condition}."
+            ". Ours: Relscope's variant of the paper's method. Only the inverse has settings."
         )
         rows = [["method", "cosine", "chance level, 95 %"]]
         for method, score in self.scores.items():
@@ -313,7 +320,8 @@ class Inversion(Reported):
             rows.append([method, short(float(score)), chance])
         table = Table("rows", self.summary(), rows, caption=caption)
         sentence = f"Mean cosine of recovered and true rows: {route}."
-        return Report(sentence, [table], facts | {"kept": self.kept}, self.notes, figures)
+        notes = *self.notes, self.about_matrix
+        return Report(sentence, [table], facts | {"kept": self.kept}, notes, figures)
 
 
 def invert(
