@@ -68,6 +68,7 @@ def test_an_encoding(tmp_path, log):
     assert computed_twice(log) <= KILLS
 
 
+@pytest.mark.slow
 def test_a_study(tmp_path, log):
     root, n_runs = str(tmp_path / "store"), 400
     kill_often(victims.study, root, log, n_runs, log=log, most_seconds=0.03, n=KILLS)

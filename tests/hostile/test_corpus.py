@@ -81,7 +81,7 @@ def test_the_whole_corpus():
     assert len(fixed) == len(set(fixed))
 
 
-@pytest.mark.parametrize(("n", "state"), [(75, 1), pytest.param(2250, 0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n", "state"), [(25, 1), pytest.param(2250, 0, marks=pytest.mark.slow)])
 def test_new_inputs(n, state):
     command = [sys.executable, "-m", "tests.hostile", "--fresh", str(n), "--state", str(state)]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

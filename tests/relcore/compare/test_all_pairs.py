@@ -122,7 +122,9 @@ def test_pairs_without_shared_ids_say_so(make_space, vectors, spaces):
     assert found.values[1, 1] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    "metric", [pytest.param(one, marks=[pytest.mark.slow] * (one == "mutual knn")) for one in METRICS]
+)
 def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_space, metric):
     """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
     above_own = above_best = 0

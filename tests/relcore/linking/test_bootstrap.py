@@ -69,8 +69,16 @@ def test_without_seeds():
     assert share_found(found, TRUTH) == 1
 
 
-@pytest.mark.parametrize("seeds", [SEEDS, []], ids=["seeds", "no seeds"])
-@pytest.mark.parametrize("kind", ["gaussian", "narrow gaussian", "other clusters", "structureless"])
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    [
+        ("gaussian", SEEDS),
+        ("narrow gaussian", []),
+        ("other clusters", SEEDS),
+        ("other clusters", []),
+        ("structureless", SEEDS),
+    ],
+)
 def test_unrelated_spaces_are_reported(kind, seeds):
     rng = np.random.default_rng(3)
     X = clustered(rng)

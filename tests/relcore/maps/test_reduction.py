@@ -140,6 +140,7 @@ def test_umap_by_torchdr_keeps_neighbours_and_leaves_global_generators_alone(dig
     np.testing.assert_array_equal(first, reduce_spaces([digits[:400]], spec)[0])
 
 
+@pytest.mark.slow
 def test_tsne_by_torchdr_keeps_neighbours_and_places_other_spaces(digits):
     torch.manual_seed(3)
     expected = torch.rand(2)

@@ -8,7 +8,7 @@ from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.matching import match
 
-QUERIES = 4000
+QUERIES = 1000
 
 
 @pytest.fixture(scope="module")

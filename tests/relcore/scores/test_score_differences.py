@@ -101,9 +101,14 @@ def kept_passes(pair, form, *sets, spec=SPEC, **settings):
     return {ids: passed for (one, ids), passed in kept.items() if one == form}
 
 
-@pytest.mark.parametrize("form", ["relative", "whitened", "procrustes"])
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize(("before", "now"), [(40, 41), (41, 40), (30, 30 + EXTRA_NEIGHBOURS)])
+@pytest.mark.parametrize(
+    ("form", "convention", "before", "now"),
+    [
+        ("relative", "paper", 40, 41),
+        ("whitened", "mutual", 41, 40),
+        ("procrustes", "paper", 30, 30 + EXTRA_NEIGHBOURS),
+    ],
+)
 def test_passes_that_were_kept_are_not_made_again(form, convention, before, now, passes):
     labelled = 0.8
     pair = pair_of(labelled=labelled)

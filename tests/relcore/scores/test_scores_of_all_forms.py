@@ -43,9 +43,10 @@ def assert_equal(passed, whole, tolerance=ROUNDING):
         assert levels[0] == pytest.approx(levels[1], abs=tolerance)
 
 
-@pytest.mark.parametrize("n_anchors", [12, 24, 60])  # fewer than dimensions, as many, more
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize("labelled", [None, 1.0, 0.8])
+@pytest.mark.parametrize(
+    ("n_anchors", "convention", "labelled"),  # fewer anchors than dimensions, as many, more
+    [(12, "paper", None), (24, "mutual", 0.8), (60, "paper", 0.8), (60, "mutual", 1.0)],
+)
 def test_all_representations_and_metrics(n_anchors, convention, labelled):
     pair = pair_of(labelled=labelled)
     found = both(pair, tuple(pair.ids[3 : 3 + n_anchors]), convention=convention, n_queries=300)

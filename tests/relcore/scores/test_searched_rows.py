@@ -49,7 +49,7 @@ def relative(vectors, anchors, which):
     return tuple(Z.astype(np.float32) for Z in made)
 
 
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
+@pytest.mark.parametrize("convention", ["paper", pytest.param("mutual", marks=pytest.mark.slow)])
 def test_intervals_of_two_anchor_sets_contain_the_true_difference(convention):
     """100 draws of 200 rows; the truth is the mean over the draws. 95 are expected, standard error 2.2: 88 or
     fewer come once in 250 times. Intervals half as wide would contain it in 67."""

@@ -59,6 +59,7 @@ def computed(log):
     return sorted(Path(log).read_text().split()) if Path(log).exists() else []
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_one_shard(queue, tmp_path):
     space, log = space_of(12), str(tmp_path / "log")
     work = Sums(log, dies_in=space.shards[5].name)

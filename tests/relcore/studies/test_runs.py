@@ -59,6 +59,7 @@ def test_every_run_is_a_row_with_its_settings_and_what_it_found(queue, make_runs
     assert Counter(x for x, _ in log()) == Counter(range(6)), "a second start computes nothing"
 
 
+@pytest.mark.slow
 def test_a_worker_killed_half_way_loses_its_own_run_only(queue, make_runs, log):
     runs = make_runs(n_runs=8, pause=0.3)
     runs.start(queue)
