@@ -311,9 +311,7 @@ class Inversion(Reported):
             f"Mean cosine of recovered and true row after centring, over {scored}. By chance: rows permuted"
         )
         caption += ", or for the absolute copy, one space rotated" * ("absolute copy" in self.scores)
-        caption += (
-            ". Ours: Relscope's variant of the paper's method. Only the inverse has settings."
-        )
+        caption += ". Ours: Relscope's variant of the paper's method. Only the inverse has settings."
         rows = [["method", "cosine", "chance level, 95 %"]]
         for method, score in self.scores.items():
             chance = band(score.null.low, score.null.high) if score.null else ""
