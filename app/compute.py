@@ -17,8 +17,8 @@ import streamlit as st
 
 from app.workspace import Workspace
 from relcore.base import access
-from relcore.base.caching import MadeOnce
 from relcore.base.errors import SpaceError
+from relcore.base.rows import MadeOnce
 from relcore.catalog import catalog
 from relcore.catalog.catalog import (
     SpaceSpec,
@@ -35,11 +35,11 @@ from relcore.encoders.encoder import dataset_place
 from relcore.figures.scene import Facet, passing
 from relcore.files.reading import files_in
 from relcore.maps import pane_maps
+from relcore.maps.pane_maps import COLUMN, View, same_rows, sample_view
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import COLUMN, View, same_rows, sample_view
 from relcore.represent import similarity, translation
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
 from relcore.scores.score import Interval, Score

@@ -26,7 +26,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place
 from relcore.encoders.images import png_thumbnail
 from relcore.figures.scene import Clusters
-from relcore.maps.views import View
+from relcore.maps.pane_maps import View
 from relcore.panes.payload import CRISP, Sheet
 from relcore.spaces.matching import Match
 

@@ -23,6 +23,7 @@ from relcore.catalog.task import task_job
 from relcore.compare.reports import ExactScores
 from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
 from relcore.maps.pane_maps import (
+    View,
     fitting_reduction,
     pane_blocks,
     pane_matrices,
@@ -38,9 +39,8 @@ from relcore.maps.reduction import (
     reduce_on_gpu_job,
     reduction_seconds,
 )
-from relcore.maps.views import View
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.jobs import WAITS, Job, JobQueue, JobStatus, in_words
 from relcore.runs.store import Store
 from relcore.scores.score import Score

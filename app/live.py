@@ -36,8 +36,8 @@ from relcore.compare.live import (
     release_other_rows,
     why_not,
 )
+from relcore.maps.pane_maps import View
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import View
 from relcore.spaces.matching import Match
 
 ADDRESS = "/live"

@@ -25,10 +25,13 @@ from app import messages, places, saving, session, sharing, toolbar  # noqa: E40
 from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.spaces import loading  # noqa: E402
-from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
-from relcore.base.libraries import extra  # noqa: E402
+from relcore.base.errors import (  # noqa: E402
+    NoCommonId,
+    SpaceError,
+    extra,
+)
 from relcore.engine.device import one_thread_products  # noqa: E402
-from relcore.runs.digest import StoreError  # noqa: E402
+from relcore.runs.entries import StoreError  # noqa: E402
 from relcore.runs.jobs import JobQueueError  # noqa: E402
 from relcore.runs.store import in_use  # noqa: E402
 

@@ -23,9 +23,8 @@ from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, atlas_table, with_look
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
 from relcore.files.saving import write_parquet
-from relcore.maps.pane_maps import OWN, TWO, coordinates_on_maps, drawn_panes, orient_pairs
+from relcore.maps.pane_maps import OWN, TWO, View, coordinates_on_maps, drawn_panes, orient_pairs
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import View
 from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.matching import Match

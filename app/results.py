@@ -15,8 +15,7 @@ from app.jobs import cost_in_words, follow, queue, retry_requested
 from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.catalog.task import Task, inputs_of, task_job
-from relcore.runs.digest import digest_of
-from relcore.runs.entries import Entry, FinishedGroup
+from relcore.runs.entries import Entry, FinishedGroup, digest_of
 from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace
 

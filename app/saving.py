@@ -46,7 +46,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.files import selections
 from relcore.invert.inversion import InversionSpec
 from relcore.maps.pane_maps import GRID, OWN
-from relcore.runs.digest import StoreError
+from relcore.runs.entries import StoreError
 
 DEFAULT_ANCHORS = "random 300 0"
 _STARTED = time.time()

@@ -20,9 +20,9 @@ from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.compare.columns import filter_columns
 from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
-from relcore.maps.views import ViewSpec, default_view
+from relcore.maps.pane_maps import ViewSpec, default_view
 from relcore.represent.similarity import USUAL_ANCHORS, usual_anchors
-from relcore.runs.digest import StoreError
+from relcore.runs.entries import StoreError
 from relcore.runs.jobs import JobQueueError
 from relcore.spaces.matching import Match
 

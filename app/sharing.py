@@ -28,7 +28,7 @@ from relcore.base.access import ENVIRONMENT, AccessContext, all_uploads, allowed
 from relcore.base.errors import SpaceError
 from relcore.base.records import parse
 from relcore.base.writing import NotWritten, ended, new_folder, own_name, sweep_temporary, write
-from relcore.runs.digest import StoreError
+from relcore.runs.entries import StoreError
 from relcore.runs.store import Store
 
 

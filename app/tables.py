@@ -20,7 +20,7 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import MINUS, band, short
 from relcore.base.report import Table
 from relcore.represent.similarity import coinciding_anchors
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.matching import Match

@@ -21,9 +21,8 @@ from relcore.catalog.recipe import ComparisonRecipe
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import Condition, StarLook
 from relcore.invert.inversion import InversionSpec
-from relcore.maps.pane_maps import OWN, TWO
+from relcore.maps.pane_maps import MOST_PIVOTS, OWN, TWO, ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import MOST_PIVOTS, ViewSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.spaces.matching import Match

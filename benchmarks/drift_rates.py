@@ -54,8 +54,7 @@ from relcore.passport.passport import (
     model_at_hand,
     recipes_of,
 )
-from relcore.runs.progress import silent
-from relcore.runs.store import Store
+from relcore.runs.store import Store, silent
 from relcore.spaces.space import LatentSpace
 from relcore.studies.study import share
 

@@ -38,8 +38,7 @@ from relcore.migrate.compression import CheaperIndex, Codes
 from relcore.migrate.evaluate import OPTIONS, Bootstrap, JudgedQuery, QueryScores
 from relcore.migrate.migration import WORTH_A_CHANGE, MigrationResult
 from relcore.migrate.price import Need
-from relcore.runs.progress import silent
-from relcore.runs.store import Store
+from relcore.runs.store import Store, silent
 
 RATES = Path(__file__).with_suffix(".md")
 

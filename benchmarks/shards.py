@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.steps import processor
 from relcore.represent.translation import REPRESENTATIONS
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
         Thresholds as Thresholds,
         drift as drift,
     )
-    from relcore.drift.reports import DriftChart as DriftChart
+    from relcore.drift.check import DriftChart as DriftChart
     from relcore.encoders.words import load_words as load_words
     from relcore.figures.charts import (
         Line as Line,
@@ -85,14 +85,14 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
         StitchSpec as StitchSpec,
         stitch_matrix as stitch_matrix,
     )
-    from relcore.universe.charts import UniverseChart as UniverseChart
+    from relcore.universe.universe import UniverseChart as UniverseChart
     from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
 
 _MODULES = {
     "Affine": "represent.translation",
     "AlignedPair": "scores.passes",
     "BootstrapSpec": "linking.link",
-    "DriftChart": "drift.reports",
+    "DriftChart": "drift.check",
     "DriftCheck": "drift.check",
     "InverseRelativeProjection": "represent.translation",
     "InversionSpec": "invert.inversion",
@@ -117,7 +117,7 @@ _MODULES = {
     "StitchSpec": "stitch.stitching",
     "Thresholds": "drift.check",
     "Universe": "universe.universe",
-    "UniverseChart": "universe.charts",
+    "UniverseChart": "universe.universe",
     "UniverseSpec": "universe.universe",
     "adapters": "migrate",
     "angular_cka": "scores.measures",

@@ -59,12 +59,12 @@ def main(
             if sys.stdout.isatty():  # no name or id may control the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             if getattr(options, "writes_report", False) and options.output:
-                from relcore.commands.arguments import REPORT_FILES
+                from relcore.commands.running import REPORT_FILES
                 from relcore.files.saving import need_suffix
 
                 need_suffix(options.output, [*REPORT_FILES])
             if isinstance(code := options.run(options), Report):
-                from relcore.commands.output import finish
+                from relcore.commands.running import finish
 
                 code = finish(options, code)
             sys.stdout.flush()
@@ -85,7 +85,7 @@ def main(
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
     """Print an error that the user can fix, in one line; raises all other errors."""
     if isinstance(error, ImportError):
-        from relcore.base.libraries import explained
+        from relcore.base.errors import explained
 
         if (missing := explained(error)) is not error:
             return _fail(missing)

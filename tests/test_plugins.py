@@ -39,8 +39,7 @@ from relcore.files.reading import OnDisk, load_space, shape_of
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.jobs import JobQueue
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Store
 from relcore.stores.index import parse_place
 from relcore.studies.study import study_of
 from tests.app.conftest import Session
@@ -205,7 +204,7 @@ def test_the_command_encodes_and_the_app_makes_a_form(installed, look, tmp_path,
 def test_the_app_lists_them(installed, look, files, monkeypatch):
     look(installed)
     from app.workspace import Workspace
-    from relcore.maps.views import ViewSpec
+    from relcore.maps.pane_maps import ViewSpec
 
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     view = ViewSpec(("1", "2"), n_nearest=20)

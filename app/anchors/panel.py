@@ -20,7 +20,7 @@ from relcore.compare.columns import centred_neighbours
 from relcore.compare.scene import Spectrum
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.represent.similarity import FEWEST, AnchorDiagnostics
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match, distinct_names
 
 _SHOWN_NEIGHBOURS = 6

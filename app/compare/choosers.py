@@ -18,9 +18,8 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
-from relcore.maps.pane_maps import OWN, TWO, drawn_panes
+from relcore.maps.pane_maps import COLUMN, MOST_PIVOTS, OWN, TWO, drawn_panes
 from relcore.maps.reduction import is_tsne, offered_methods
-from relcore.maps.views import COLUMN, MOST_PIVOTS
 from relcore.spaces.matching import Match
 
 _SEEN = "relscope.relative-seen"

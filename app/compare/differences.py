@@ -25,7 +25,7 @@ from relcore.compare.scoring import (
     summary,
     with_anchors,
 )
-from relcore.maps.views import View
+from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match, distinct_names
 
 _LISTED = 200  # number of rows that changed most, and of rows that changed least

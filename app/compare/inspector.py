@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,20 +11,42 @@ import streamlit as st
 
 from app import compute, session
 from app.compare.search import NOTE, Found, found_by, search_box
-from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
 from app.components.rows import row_links
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
 from app.panes import anchors_among, selected
 from app.plain_text import plain, plain_html
 from app.tables import bars
-from app.workspace import Workspace
+from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.compare.live import FEW
-from relcore.maps.views import MOST_PIVOTS
+from relcore.maps.pane_maps import MOST_PIVOTS
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match, distinct_names, short_names
+from relcore.spaces.split import row_keys
+
+LIMIT_HELP = (
+    f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."
+)
+FULL_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. Remove one first."
+
+
+def n_offered(n_new: int, n_present: int = 0) -> int:
+    return min(n_new, max(0, MOST_ANCHORS - n_present))
+
+
+def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
+    """The selected ids that are not anchors yet, in their order; a random sample of them if they are too
+    many."""
+    present = set(present)
+    new = [identifier for identifier in chosen if identifier not in present]
+    room = max(0, MOST_ANCHORS - len(present))
+    if len(new) <= room:
+        return tuple(new)
+    drawn = np.argsort(row_keys(new, "offered anchors"), kind="stable")[:room]
+    return tuple(new[row] for row in np.sort(drawn))
+
 
 FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # pixels of the inspected picture, and of one in a list

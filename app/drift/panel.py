@@ -21,14 +21,16 @@ from relcore.drift.check import (
     QUANTITIES,
     SITUATIONS,
     TABLES,
+    DriftChart,
     DriftCheck,
     DriftVerdict,
     Thresholds,
     as_toml,
     describe,
+    ordered,
+    report,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
-from relcore.drift.reports import DriftChart, ordered, report
 
 _STARTS_ITSELF = 20.0  # seconds
 _HEIGHT = 400  # of the table of many checks

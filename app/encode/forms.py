@@ -27,7 +27,7 @@ from relcore.encoders import datasets
 from relcore.encoders.encoder import DatasetEntry, DatasetSpec, Encoder, Kind, dataset_place, hub_folder
 from relcore.encoders.images import png_thumbnail
 from relcore.files.reading import natural
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 
 PICTURES, SENTENCES = 12, 6
 _LONGEST = 220  # characters of a sentence that is shown

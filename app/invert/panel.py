@@ -40,7 +40,7 @@ from relcore.invert.inversion import (
     side_names,
 )
 from relcore.invert.live import LiveInversion, SlidAnswers
-from relcore.maps.views import View, ViewSpec
+from relcore.maps.pane_maps import View, ViewSpec
 from relcore.panes.payload import PaneEvent
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match

@@ -53,7 +53,7 @@ from relcore.migrate.migration import (
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.price import Rate
 from relcore.migrate.thresholds import AFTER, ThresholdChange
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace

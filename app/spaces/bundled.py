@@ -22,7 +22,7 @@ from relcore.catalog import catalog
 from relcore.catalog.catalog import CatalogEntry
 from relcore.files import reading
 from relcore.files.columns import size_in_words
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 
 _MOST_TABLES = 50  # in one folder
 

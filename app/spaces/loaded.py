@@ -15,7 +15,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 

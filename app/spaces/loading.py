@@ -36,7 +36,7 @@ from relcore.files.columns import (
     size_in_words,
 )
 from relcore.files.tables import TABLES
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.scores.cka import linear_cka
 from relcore.spaces.space import LatentSpace
 

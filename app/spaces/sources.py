@@ -21,7 +21,7 @@ from relcore.encoders.encoder import HUB_NAME
 from relcore.encoders.images import SUFFIXES as IMAGES
 from relcore.files import archives, reading
 from relcore.files.tables import ENCODINGS, UTF8
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 
 Kind = Literal["Vectors", "Texts", "Pictures"]
 HOLDS = {

@@ -15,8 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import stored_encoding_spec
 from relcore.encoders.encoder import encoder_from_json
-from relcore.runs.digest import ENVIRONMENT, digest_of
-from relcore.runs.entries import Summary
+from relcore.runs.entries import ENVIRONMENT, Summary, digest_of
 
 
 def draw() -> None:

@@ -31,8 +31,7 @@ from relcore.compare.scene import (
     with_unrelated_target,
     with_wrong_pairs,
 )
-from relcore.maps.pane_maps import OWN, orient_pairs
-from relcore.maps.views import View, default_view
+from relcore.maps.pane_maps import OWN, View, default_view, orient_pairs
 from relcore.panes.payload import PaneEvent
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.score import Score

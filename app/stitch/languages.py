@@ -24,7 +24,7 @@ from relcore.encoders.datasets import LANGUAGES, load_dataset, read_pair_list
 from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match
 from relcore.stitch.languages import (
     CrossLingual,

@@ -29,7 +29,7 @@ from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.examples import EXAMPLES, Example, example_spaces
 from relcore.represent.translation import MethodSettings
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import (

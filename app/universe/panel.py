@@ -40,8 +40,15 @@ from relcore.figures.export import Exportable
 from relcore.scores.score import PairScores
 from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
-from relcore.universe.charts import CHARTS, UniverseChart, charts_of
-from relcore.universe.universe import MOST_SPACES, SUFFIX, Universe, UniverseSpec
+from relcore.universe.universe import (
+    CHARTS,
+    MOST_SPACES,
+    SUFFIX,
+    Universe,
+    UniverseChart,
+    UniverseSpec,
+    charts_of,
+)
 
 OPENS = "relscope.universe-opens"
 

@@ -32,8 +32,7 @@ from relcore.linking.link import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, share_rows

@@ -28,7 +28,7 @@ from relcore.catalog.catalog import encode
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.engine.training import reproducible
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys

@@ -10,8 +10,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Self
 
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra
 
 CONFINED = "RELSCOPE_CONFINED"
 STORE_GB = "RELSCOPE_STORE_GB"

@@ -20,8 +20,7 @@ import numpy as np
 
 from relcore.base import access, records
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.libraries import OF_KIND, extra
+from relcore.base.errors import OF_KIND, SpaceError, extra, need_one_of, quote
 from relcore.base.names import ENCODERS
 from relcore.base.rows import MappedRows, Origin
 from relcore.encoders import words
@@ -49,10 +48,8 @@ from relcore.files.reading import (
     shape_of,
     vector_places,
 )
-from relcore.runs.digest import StoreError, digest_of
-from relcore.runs.entries import Entry, Summary
-from relcore.runs.progress import Context, Progress, silent
-from relcore.runs.store import Store, in_use
+from relcore.runs.entries import Entry, StoreError, Summary, digest_of
+from relcore.runs.store import Context, Progress, Store, in_use, silent
 from relcore.spaces import space as spaces
 from relcore.spaces.ids import AuditedIds, GuessedIds, RowNumbers, digest_of_columns, mark_unscored
 from relcore.spaces.space import LatentSpace

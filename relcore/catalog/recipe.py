@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Self
 from relcore.base.errors import need_one_of, need_strings
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.task import need_same_content
-from relcore.maps.pane_maps import GRID, PANES
+from relcore.maps.pane_maps import GRID, PANES, ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import ViewSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match, match
 

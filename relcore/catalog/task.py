@@ -15,10 +15,8 @@ from relcore.base.records import need_plain
 from relcore.base.settings import check
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec, kept_ids, load, load_encoding, put_space, unscored_ids
-from relcore.runs.digest import StoreError, digest_of, plugins_in
-from relcore.runs.entries import Entry
-from relcore.runs.progress import Context, Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.entries import Entry, StoreError, digest_of, plugins_in
+from relcore.runs.store import Context, Progress, Store, silent
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")

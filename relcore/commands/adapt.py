@@ -17,9 +17,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import space_spec
-from relcore.commands.arguments import SHARDS_HELP, CommandOptions, Printed, Shards, by_shard
-from relcore.commands.output import Bar
-from relcore.commands.running import over_shards
+from relcore.commands.running import SHARDS_HELP, Bar, CommandOptions, Printed, Shards, by_shard, over_shards
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
 from relcore.sharded.space import ShardedSpace, adapt_shards

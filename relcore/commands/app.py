@@ -11,16 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from relcore.base import access, records, stopping
-from relcore.base.libraries import missing_library
+from relcore.base.errors import missing_library
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import joined
-from relcore.commands.arguments import CommandOptions
-from relcore.commands.output import Bar
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.commands.running import Bar, CommandOptions
+from relcore.runs.store import Context, Store
 from relcore.stores.index import parse_place
 
 

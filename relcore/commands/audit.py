@@ -8,7 +8,7 @@ from pathlib import Path
 
 from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.commands.arguments import (
+from relcore.commands.running import (
     ByRow,
     CommandOptions,
     DrawnAnchors,
@@ -16,10 +16,10 @@ from relcore.commands.arguments import (
     Results,
     Scheduler,
     anchors_of,
+    computed,
     spaces_of,
     values_of,
 )
-from relcore.commands.running import computed
 from relcore.compare.scoring import AnchorAudit, PairAudit
 from relcore.files.saving import need_suffix
 from relcore.linking.link import LINK_FILES, known_pairs, write_links

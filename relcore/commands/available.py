@@ -14,7 +14,7 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import available, ignored_columns
 from relcore.catalog.naming import space_specs
-from relcore.commands.arguments import CommandOptions, Printed
+from relcore.commands.running import CommandOptions, Printed
 from relcore.files.columns import Choices, overview, size_in_words
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES

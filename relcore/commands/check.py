@@ -16,7 +16,7 @@ from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.naming import SPACE_HELP, space_spec
-from relcore.commands.arguments import CommandOptions, Results, values_of
+from relcore.commands.running import CommandOptions, Results, values_of
 from relcore.files.saving import SPACE_KINDS, need_suffix, write_space
 from relcore.passport.charts import CheckChart
 from relcore.passport.check import Checked, CheckRows, check

@@ -12,8 +12,9 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import FIGURES, METRICS
 from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.commands.arguments import (
+from relcore.commands.running import (
     SHARDS_HELP,
+    Bar,
     ByLinks,
     ByRow,
     CommandOptions,
@@ -27,7 +28,6 @@ from relcore.commands.arguments import (
     spaces_of,
     values_of,
 )
-from relcore.commands.output import Bar
 from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.nearest import need_k

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
-from relcore.commands.arguments import ByRow, CommandOptions, Results, Scheduler, spaces_of, values_of
-from relcore.commands.running import computed
+from relcore.commands.running import ByRow, CommandOptions, Results, Scheduler, computed, spaces_of, values_of
 from relcore.drift.check import (
+    DriftChart,
     DriftCheck,
     Thresholds,
     default_file,
     read_thresholds,
+    report,
 )
-from relcore.drift.reports import DriftChart, report
 
 GATES = {
     "either": ("everything_new", "new_queries"),

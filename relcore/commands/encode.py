@@ -20,8 +20,7 @@ from relcore.catalog.catalog import (
     stored_encodings,
 )
 from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
-from relcore.commands.arguments import CommandOptions, Results, Scheduler, described, flag
-from relcore.commands.running import follow, queue
+from relcore.commands.running import CommandOptions, Results, Scheduler, described, flag, follow, queue
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
 from relcore.files.saving import need_suffix, write_space

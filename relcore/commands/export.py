@@ -18,7 +18,7 @@ from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP
 from relcore.catalog.row_tables import TableColumns, row_texts
-from relcore.commands.arguments import ByRow, CommandOptions, Printed, spaces_of
+from relcore.commands.running import ByRow, CommandOptions, Printed, spaces_of
 from relcore.compare.columns import cells_of, rows_table
 from relcore.compare.scene import NEIGHBOURS, atlas_table, how_to_open
 from relcore.files.saving import need_suffix, write_parquet

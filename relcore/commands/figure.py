@@ -12,7 +12,7 @@ from relcore.base.access import expanded
 from relcore.base.errors import SpaceError
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
-from relcore.commands.arguments import CommandOptions, FullPaths, Printed
+from relcore.commands.running import CommandOptions, FullPaths, Printed
 from relcore.files.saving import need_suffix
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from relcore.base.names import FIGURES
 from relcore.base.report import Report
-from relcore.commands.arguments import (
+from relcore.commands.running import (
     SHARDS_HELP,
     ByLinks,
     ByRow,
@@ -19,9 +19,9 @@ from relcore.commands.arguments import (
     Sample,
     anchors_of,
     pair_settings,
+    samples,
     values_of,
 )
-from relcore.commands.running import samples
 from relcore.files.saving import need_suffix, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, side_names
 from relcore.spaces.matching import match

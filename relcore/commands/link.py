@@ -10,16 +10,17 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES
 from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
-from relcore.commands.arguments import (
+from relcore.commands.running import (
     SHARDS_HELP,
     CommandOptions,
     Pair,
     Results,
     Sample,
+    computed,
     is_number,
+    samples,
     values_of,
 )
-from relcore.commands.running import computed, samples
 from relcore.files.saving import need_suffix
 from relcore.linking.bootstrap import ENOUGH, Pairs
 from relcore.linking.link import (

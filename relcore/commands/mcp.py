@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base import access
-from relcore.base.errors import SpaceError, did_you_mean, quote
-from relcore.base.libraries import missing_library
+from relcore.base.errors import SpaceError, did_you_mean, missing_library, quote
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import is_address
-from relcore.commands.arguments import CommandOptions
 from relcore.commands.parser import written
+from relcore.commands.running import CommandOptions
 from relcore.stores.index import parse_place
 
 # The commands that answer a question and write no file, with the arguments that ensure this.

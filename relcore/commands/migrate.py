@@ -11,8 +11,18 @@ from relcore.base.errors import SpaceError
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
-from relcore.commands.arguments import SHARDS_HELP, ByLinks, ByRow, CommandOptions, Results, Sample, values_of
-from relcore.commands.running import all_computed, computed, samples
+from relcore.commands.running import (
+    SHARDS_HELP,
+    ByLinks,
+    ByRow,
+    CommandOptions,
+    Results,
+    Sample,
+    all_computed,
+    computed,
+    samples,
+    values_of,
+)
 from relcore.migrate.charts import MigrationChart
 from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import read_qrels

@@ -18,7 +18,7 @@ from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec
-from relcore.commands.arguments import CommandOptions, Results, values_of
+from relcore.commands.running import CommandOptions, Results, values_of
 from relcore.files.saving import need_suffix
 from relcore.passport.check import MARKS, check
 from relcore.passport.passport import (

@@ -18,7 +18,7 @@ from relcore.base.text import as_lines
 from relcore.base.writing import write
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec
-from relcore.commands.arguments import (
+from relcore.commands.running import (
     SHARDS_HELP,
     CommandOptions,
     DrawnAnchors,
@@ -26,9 +26,9 @@ from relcore.commands.arguments import (
     Shards,
     anchors_of,
     by_shard,
+    over_shards,
     values_of,
 )
-from relcore.commands.running import over_shards
 from relcore.files.saving import need_suffix, write_space
 from relcore.represent.similarity import shared_anchors
 from relcore.represent.translation import ProjectionSpec

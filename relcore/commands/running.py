@@ -1,30 +1,522 @@
-"""Jobs and passes over shards on the command line, with a progress bar; Ctrl-C stops them."""
+"""Options of commands, the spaces and anchors that they name, their jobs, and what is printed."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import re
+import shutil
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, is_dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import zip_longest
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import extra
-from relcore.base.report import Report
-from relcore.catalog.catalog import SpaceSpec
+import numpy as np
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError, extra, quote
+from relcore.base.names import STRATEGIES, Named
+from relcore.base.report import Report, delimited, json_lines
+from relcore.base.settings import UNSET, Setting, setting, settings_of
+from relcore.base.text import read_lines, visible
+from relcore.base.writing import write
+from relcore.catalog.catalog import (
+    SpaceSpec,
+    is_address,
+    load,
+    numbered_spec,
+    put_pairing,
+    renamed_spec,
+    unscored_ids,
+    with_unscored,
+)
+from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.catalog.task import Result, Task, inputs_of, task_job
-from relcore.commands.arguments import by_shard, number_or_ids, spaces_of, suspects_of
-from relcore.commands.output import Bar
-from relcore.represent.similarity import usual_anchors
-from relcore.runs.digest import StoreError
+from relcore.files.reading import is_one_space
+from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_anchors
+from relcore.runs.entries import StoreError
 from relcore.runs.jobs import Job, JobQueue
-from relcore.runs.progress import Context
-from relcore.runs.store import Store, in_use
+from relcore.runs.store import Context, Store, in_use
 from relcore.sharded.space import Runner, ShardedSpace, sample_shards
+from relcore.spaces.ids import GuessedIds, scored_rows
+from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
+from relcore.stores.index import parse_place
+
+if TYPE_CHECKING:
+    from relcore.linking.bootstrap import Pairs
+
+
+SHARDS_HELP = (
+    " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
+    " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
+    " cluster, and a stopped command resumes by shard."
+)
+_MOST_DIGITS = 18  # within 64 bits
+# Suffix of -o → name of --format, for commands without another file to write.
+REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
+
+
+# Options that several commands have.
+
+
+@dataclass
+class Pair:
+    source: str = setting(metavar="SOURCE", help=SPACE_HELP)
+    target: str = setting(metavar="TARGET", help="the same; rows are paired by id")
+
+
+@dataclass
+class ByRow:
+    pair_by_row: bool = setting(
+        False,
+        help="Pair rows by their order, not by id: row i of both is the same item. Needs equally many rows.",
+    )
+
+
+@dataclass
+class ByLinks:
+    links: Path = setting(
+        None,
+        metavar="FILE",
+        help="Pair rows by this file of links (of link -o, or with two columns of ids). Of the rows of"
+        " link -o, only those of the kinds “seed” and “confirmed” are scored.",
+    )
+
+
+@dataclass
+class Anchors:
+    anchors: str = setting(
+        None,
+        metavar="N|FILE|IDS",
+        help="Number of anchors to choose, a file of ids (one per line), the file of audit -o (whose suspects"
+        f" are not scored), or ids separated by commas; default: {USUAL_ANCHORS}, or a fifth of the rows",
+    )
+    strategy: str = setting("random", choices=STRATEGIES, help="How to choose the anchors.")
+
+
+@dataclass
+class DrawnAnchors(Anchors):
+    random_state: int = setting(0, low=0, help="Random state of the choice of anchors.")
+
+
+@dataclass
+class Scheduler:
+    scheduler: str = setting(
+        None,
+        metavar="tcp://HOST:PORT",
+        help="Run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER,"
+        " or processes of this machine).",
+    )
+
+
+@dataclass
+class Shards(Scheduler):
+    shards: bool = setting(
+        False,
+        help="Read folders by shard also where they fit into memory, such as those of datasets.save_to_disk.",
+    )
+
+
+@dataclass
+class Sample(Shards):
+    sample: int = setting(
+        20_000,
+        low=1,
+        help="Rows of a folder of shards, drawn by a hash of their ids: this needs all its rows at once.",
+    )
+
+
+@dataclass
+class FullPaths:
+    full_paths: bool = setting(
+        False, help="Name data files with their folders in the recipe; else by their names only."
+    )
+
+
+@dataclass
+class Printed:
+    format: str = setting(
+        "table", choices=("table", "json", "jsonl", "csv", "markdown"), help="What is printed."
+    )
+
+
+@dataclass
+class Results(FullPaths, Printed):
+    recipe: Path = setting(
+        None,
+        metavar="FILE",
+        written=True,
+        help="Also write the recipe (.json), from which relscope figure draws the same numbers.",
+    )
+
+
+# Options from fields, and the values back.
+
+
+@dataclass(frozen=True)
+class CommandOptions:
+    """The options of a command, and the texts of its ``--help``.
+
+    Attributes
+    ----------
+    kinds : dataclasses whose fields are its options; of fields with one name the first counts about :
+    sentences examples : calls, without the name of the command output : help of ``-o``; "" if it writes the
+    report or nothing skip : names of fields that are no options more : function that adds options that no
+    field can declare
+    """
+
+    kinds: tuple[type, ...]
+    about: str = ""
+    examples: tuple[str, ...] = ()
+    output: str = ""
+    skip: tuple[str, ...] = ()
+    more: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
+        parser.description = f"{parser.description} {self.about}".strip()
+        add(parser, *self.kinds, skip=self.skip, output=self.output)
+        if self.more:
+            self.more(parser)
+        parser.epilog = "\n".join(["example:", *(f"  relscope {name} {call}" for call in self.examples)])
+
+
+def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
+    """Add an option for each field that has a help text and is not skipped, also in dataclasses that are
+    fields; a field without a default becomes a positional argument. With the help text `output`, also add
+    ``-o``; without one ``-o`` writes what `Printed` prints.
+    """
+    if not output and any(issubclass(kind, Printed) for kind in kinds):
+        parser.set_defaults(writes_report=True)
+        output = f"Also write the report ({', '.join(REPORT_FILES)})."
+    if output:
+        parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
+    for kind in kinds:
+        for name, one in settings_of(kind).items():
+            if is_dataclass(one.kind):
+                add(parser, one.kind, skip=skip)
+            if name in skip or not one.help or flag(one.option) in parser._option_string_actions:
+                continue
+            usual, shown = one.start(), {"help": described(one)}
+            if one.nargs == "append":
+                shown |= {"action": "append", "metavar": one.metavar, "dest": one.option}
+                shown |= {
+                    "type": Path if one.kind is Path else str,
+                    "required": usual is UNSET,
+                    "default": [],
+                }
+                parser.add_argument(flag(one.option), **shown).setting = one
+                continue
+            if usual is UNSET:
+                shown |= {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
+                shown |= {"type": Path if one.kind is Path else str, "metavar": one.metavar or None}
+                parser.add_argument(name, **shown).setting = one
+                continue
+            shown |= {"default": usual, "dest": one.option}
+            if one.kind is bool:
+                shown["action"] = argparse.BooleanOptionalAction if usual else "store_true"
+            else:
+                shown["metavar"] = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
+                shown["type"] = partial(_read, one)
+            parser.add_argument(flag(one.option), **shown).setting = one
+            if name == "format":
+                for short, kind in (
+                    ("json", "JSON"),
+                    ("jsonl", "a line of JSON for each row"),
+                    ("csv", "CSV"),
+                ):
+                    text = f"print {kind}, with all digits"
+                    parser.add_argument(f"--{short}", dest=name, action="store_const", const=short, help=text)
+
+
+def _path_or_address(text: str) -> Path | str:
+    return text if is_address(text) else Path(text)
+
+
+def flag(name: str) -> str:
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def described(one: Setting) -> str:
+    """The help text of a setting: its purpose, choices and default."""
+    usual = "depends on the data" if callable(one.usual) else one.default if one.several else one.start()
+    usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
+    parts, listed = [one.help.rstrip(".") or one.label], []
+    for name, choice in one.choices.items():
+        told = isinstance(choice, Named) and choice.help and len(", ".join(map(str, one.choices))) < 80
+        listed.append(f"{name} ({choice.help})" if told else str(name))
+    if listed:
+        parts.append(f"one of {', '.join(listed)}")
+    if not (usual is UNSET or usual is None or usual is False or usual == ""):
+        parts.append(f"default: {usual}")
+    return "; ".join(parts).replace("%", "%%")
+
+
+def _read(one: Setting, text: str) -> Any:
+    """The value of a text; argparse puts the option's name before the error."""
+    try:
+        value = Path(text) if one.kind is Path else one.read(text)
+        one.check(value)
+    except SpaceError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix(f"{one.name}: ")) from None
+    return value
+
+
+def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
+    """The values (field → value) of the options that `add` made for a dataclass."""
+    values = {}
+    for name, one in settings_of(kind).items():
+        if is_dataclass(one.kind):
+            values[name] = one.kind(**values_of(options, one.kind))
+        elif one.help and hasattr(options, one.option):
+            values[name] = getattr(options, one.option)
+    return values
+
+
+def is_number(option: str, text: str) -> bool:
+    """Whether an option's text is a whole number without a sign, not a file or ids.
+
+    Raises
+    ------
+    SpaceError
+        A number of more digits than any row has.
+    """
+    number = text.isascii() and text.isdecimal()
+    if number and len(text) > _MOST_DIGITS:
+        raise SpaceError(
+            f"{option}: expected a number of at most {_MOST_DIGITS} digits, got {len(text):,} digits; choose"
+            " fewer"
+        )
+    return number
+
+
+def by_shard(options: argparse.Namespace, *places: str) -> bool:
+    """Whether to read these places shard by shard.
+
+    A folder that can be loaded as one space, such as a saved dataset or the shards of one table, is read by
+    shard only with --shards.
+    """
+    if options.shards or any(map(os.path.isfile, places)):  # `Path.is_file` raises an error for a long name
+        return options.shards
+    from relcore.sharded.space import is_sharded
+
+    for place in places:
+        index = parse_place(place)
+        if index is not None and index.where != place:
+            return False
+        if not is_address(place) and os.path.isdir(place) and is_one_space(Path(place)):
+            return False
+    return all(map(is_sharded, places))
+
+
+# Pairs of spaces, and the anchors between them.
+
+
+def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
+    """The spaces that a user names; with --pair-by-row, row numbers become their ids. Suspects of an audit in
+    the file of --anchors are not scored.
+
+    Raises a SpaceError for unequal numbers of rows with --pair-by-row, or as `read_links` and `load`.
+    """
+    links, specs = getattr(options, "links", None), list(map(space_spec, names))
+    if links:
+        if options.pair_by_row or len(specs) == 1:
+            raise SpaceError("--links: expected two spaces without --pair-by-row; leave one of both out")
+        from relcore.linking.link import read_links
+
+        specs[1] = linked_spec(specs[1], *read_links(links, "--links"))
+    if removed := suspects_of(options):
+        specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
+    return loaded_spaces(options, specs)
+
+
+def loaded_spaces(
+    options: argparse.Namespace, specs: Sequence[SpaceSpec]
+) -> tuple[list[SpaceSpec], list[LatentSpace]]:
+    """Spaces from their specs; with --pair-by-row, row numbers become their ids.
+
+    Raises a SpaceError for unequal numbers of rows with --pair-by-row, or as `load`.
+    """
+    by_row = getattr(options, "pair_by_row", False)
+    specs = list(map(numbered_spec, specs) if by_row else specs)
+    spaces = list(map(partial(load, again=True), specs))
+    if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
+        got = " and ".join(f"{n:,}" for n in sizes)
+        raise SpaceError(
+            f"--pair-by-row: expected equally many rows, got {got}; save all from the same rows, or give"
+            " them the same ids"
+        )
+    return specs, spaces
+
+
+def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
+    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default `usual_anchors`.
+    If enough links are unconfirmed, which are never scored, anchors are chosen among these.
+    """
+    anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
+    if not isinstance(anchors, int) or not anchors:
+        return anchors or ()
+    if isinstance(space.ids, GuessedIds) and anchors <= len(
+        guesses := np.flatnonzero(~scored_rows(space.ids))
+    ):
+        space = space.take(guesses)
+    return tuple(select_anchors(space, anchors, options.strategy, random_state=options.random_state))
+
+
+def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[str, ...]:
+    """``"300"`` as a number; else the distinct ids in a file, one per line, or separated by commas."""
+    if text is None:
+        return usual
+    if is_number("--anchors", text):
+        return int(text)
+    if re.fullmatch(r"[+-]\d+(\.\d*)?", text.strip()):
+        raise SpaceError(
+            f"--anchors: expected a number from 0, a file of ids or ids, got {text!r:.40}; write an id that"
+            " looks so into a file"
+        )
+    if (path := _path_of(text)).is_file():
+        if (ids := _ids_in(path)) is None:
+            from relcore.linking.link import known_pairs
+
+            known = known_pairs(path, "--anchors")
+            if apart := [pair for pair in known if pair[0] != pair[1]]:
+                raise SpaceError(
+                    f"--anchors: expected pairs of one id, got {quote(apart[0])}; pairs of two ids are for"
+                    " audit --pair-list and link --pairs"
+                )
+            ids = [source for source, _ in known]
+    elif path.suffix.lower() in (".txt", ".csv"):
+        got = f"{text!r:.200}, a file that does not exist; check the spelling"
+        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {got}")
+    else:
+        ids = text.split(",")
+    distinct = tuple(dict.fromkeys(filter(None, map(str.strip, ids))))
+    if not distinct:
+        raise SpaceError(
+            f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space"
+        )
+    return distinct
+
+
+def _path_of(anchors: str) -> Path:
+    try:
+        return expanded(anchors)
+    except SpaceError:
+        if "," not in anchors:
+            raise
+        return Path()  # many ids are longer than a path can be
+
+
+def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpec:
+    """The space under the ids of its partners; only pairs that the user gave are scored."""
+    from relcore.linking.link import SCORED
+
+    sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
+    return renamed_spec(spec, put_pairing(Store(), pairs, sure), f"{spec.name} · linked")
+
+
+def _ids_in(path: Path) -> list[str] | None:
+    """The lines of a file of ids; None of a file of links."""
+    from relcore.linking.link import is_links
+
+    return None if is_links(path) else read_lines(path, "one id per line")
+
+
+def suspects_of(options: argparse.Namespace) -> list[str]:
+    """The ids that an audit, in the file of --anchors, found to be wrongly paired."""
+    text = getattr(options, "anchors", None)
+    if not isinstance(text, str) or not (path := _path_of(text)).is_file():
+        return []
+    from relcore.linking.link import read_links
+
+    pairs, kinds = read_links(path) if _ids_in(path) is None else ((), ())
+    marked = zip(pairs, kinds, strict=True)
+    return [source for (source, target), kind in marked if kind == "suspect" and source == target]
+
+
+def pair_settings(
+    specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...]
+) -> dict[str, Any]:
+    """The settings that recipes of figures of this pair share, see `ComparisonRecipe`."""
+    from relcore.maps.pane_maps import ViewSpec
+    from relcore.maps.reduction import ReductionSpec
+
+    digests = {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
+    looks = {"view": ViewSpec((), everything=True), "reduction": ReductionSpec(fit="first")}
+    return {"source": specs[0], "target": specs[1], "anchors": anchors, **looks, **digests}
+
+
+_WIDTH = 20  # of a bar
+_ERASE = "\r\x1b[2K"  # the line
+_EVERY = 30.0  # seconds between lines without a terminal
+
+
+def finish(options: argparse.Namespace, report: Report) -> int:
+    """Write the recipe, print the report, and return the exit code: 1 after an alarm."""
+    figures = [*report.figures.values()]
+    if getattr(options, "recipe", None) and figures:
+        write(options.recipe, figures[0]().bytes("json", full_paths=options.full_paths))
+    written = getattr(options, "output", None)
+    if written and getattr(options, "writes_report", False):
+        write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
+    with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; the exit code is kept
+        print(_text(report, options.format, str(written or "")).removesuffix("\n"))
+    return int(bool(report.facts.get("alarm")))
+
+
+def _text(report: Report, kind: str, written: str = "") -> str:
+    """The report in one of the formats of --format; two of them name the file that was `written`."""
+    rows = next((table.rows for table in report.tables if table.rows is not None), None)
+    if kind == "json":
+        record = report.record(**({"output": written} if written else {}))
+        return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    if kind in ("csv", "jsonl") and rows is not None:
+        return json_lines(rows) if kind == "jsonl" else delimited(rows)
+    if kind == "markdown":
+        return report.markdown()
+    return "\n".join(filter(None, [report.text(), written])) + "\n"
+
+
+@dataclass
+class Bar(AbstractContextManager):
+    """A progress bar on stderr, erased at the end. If stderr is no terminal, as in a job's log, a line every
+    half minute; nothing with --quiet.
+    """
+
+    options: argparse.Namespace
+    drawn: bool = False
+    _next: float = field(default_factory=lambda: time.monotonic() + _EVERY)
+
+    def show(self, done: float, total: float, text: str = "", *_) -> None:
+        """Draw how much is done, and a text."""
+        if self.options.quiet:
+            return
+        share = min(1.0, done / total) if total else 0.0
+        if not sys.stderr.isatty():
+            if (now := time.monotonic()) >= self._next:
+                self._next = now + _EVERY
+                print(f"relscope: {share:4.0%}  {visible(text)}", file=sys.stderr, flush=True)
+            return
+        line = f"[{'=' * round(_WIDTH * share):<{_WIDTH}}] {share:4.0%}  {visible(text)}"
+        self.drawn, line = True, line[: shutil.get_terminal_size().columns - 1]
+        print(f"{_ERASE}{line}", end="", file=sys.stderr, flush=True)
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """`show` an event that a job reports."""
+        self.show(event["done"], event["total"], event["message"])
+
+    def __exit__(self, *_) -> None:
+        if self.drawn:
+            print(_ERASE, end="", file=sys.stderr, flush=True)
+
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 

@@ -15,7 +15,7 @@ from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.naming import SPACE_HELP
-from relcore.commands.arguments import (
+from relcore.commands.running import (
     SHARDS_HELP,
     Anchors,
     ByLinks,
@@ -23,10 +23,11 @@ from relcore.commands.arguments import (
     CommandOptions,
     Results,
     Sample,
+    computed,
     number_or_ids,
+    samples,
     values_of,
 )
-from relcore.commands.running import computed, samples
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION
 from relcore.stitch.stitching import (

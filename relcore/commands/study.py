@@ -15,9 +15,7 @@ from relcore.base.portable import read_json
 from relcore.base.report import Report, Table, delimited, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
-from relcore.commands.arguments import CommandOptions, Results, Scheduler
-from relcore.commands.output import Bar
-from relcore.commands.running import queue
+from relcore.commands.running import Bar, CommandOptions, Results, Scheduler, queue
 from relcore.files.saving import need_suffix
 from relcore.runs.store import Store
 from relcore.studies.study import Study, StudyRuns, StudySpec, study_of, study_report

@@ -16,8 +16,15 @@ from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
-from relcore.commands.arguments import ByRow, CommandOptions, Results, Scheduler, loaded_spaces, values_of
-from relcore.commands.running import computed
+from relcore.commands.running import (
+    ByRow,
+    CommandOptions,
+    Results,
+    Scheduler,
+    computed,
+    loaded_spaces,
+    values_of,
+)
 from relcore.files.saving import need_suffix, write_space
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec

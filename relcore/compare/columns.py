@@ -31,7 +31,7 @@ from relcore.figures.scene import (
     number_text,
     passing,
 )
-from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec
+from relcore.maps.pane_maps import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of
 from relcore.scores.neighbours import jaccard_rows
 from relcore.spaces.matching import Match

@@ -11,8 +11,7 @@ from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.comparison import Scores, class_labels, metrics_of_a_pair, score_forms, scores_report
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Score, share_interval

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, need_distinct, need_one_of, need_strings
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, need_strings
 from relcore.base.numbers import counted
 from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
@@ -60,19 +59,25 @@ from relcore.figures.export import (
     training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
-from relcore.maps.pane_maps import GRID, OWN, PANES, TWO, drawn_panes, map_pair, orient_pairs
-from relcore.maps.reduction import ReductionSpec, is_tsne, reduce_spaces
-from relcore.maps.views import (
+from relcore.maps.pane_maps import (
     COLUMN,
+    GRID,
     NUMBERS,
+    OWN,
+    PANES,
+    TWO,
     View,
     ViewSpec,
     default_view,
+    drawn_panes,
     make_view,
+    map_pair,
     need_color,
+    orient_pairs,
     same_rows,
     sample_view,
 )
+from relcore.maps.reduction import ReductionSpec, is_tsne, reduce_spaces
 from relcore.panes.channel import read_request
 from relcore.panes.page import PageUnits, scene_exportable
 from relcore.represent.similarity import (
@@ -527,7 +532,7 @@ def show(
         One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
         "whitened" and "procrustes".
     color_by : str or one value per row of `source`, optional
-        As `relcore.maps.views.ViewSpec`, or numbers or names of your own; by default the labels if they are
+        As `ViewSpec` of the maps, or numbers or names of your own; by default the labels if they are
         classes, else some rows with their neighbourhoods.
     height : int
         Pixels for all panes together.

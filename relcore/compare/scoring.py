@@ -28,8 +28,7 @@ from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.similarity import FALSE_SHARE, audit_pairs, shared_anchors
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import (
     LIVE_QUERIES,

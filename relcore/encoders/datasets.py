@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base import access
-from relcore.base.errors import SpaceError, need_distinct, need_one_of, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, quote
 from relcore.base.text import visible
 from relcore.base.writing import new_folder
 from relcore.encoders.encoder import (
@@ -46,7 +45,7 @@ from relcore.files.formats import checked_ids, checked_labels
 from relcore.files.reading import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.reading import ItemTable, first_kinds, open_table
 from relcore.files.tables import ColumnKind
-from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 
 # Handwritten digits: 1,797 scans of 8 × 8 pixels.

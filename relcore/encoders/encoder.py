@@ -24,7 +24,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
 from relcore.base.records import need_plain
 from relcore.base.settings import UNSET, Facts, check, settings_of
-from relcore.runs.progress import Progress
+from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
 # Datasets: the items that are encoded, and the specs that name them.

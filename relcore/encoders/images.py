@@ -14,7 +14,7 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder
-from relcore.runs.progress import Progress
+from relcore.runs.store import Progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image

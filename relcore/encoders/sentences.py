@@ -14,13 +14,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from relcore.base.access import allowed
-from relcore.base.errors import SpaceError, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.encoders.transformers import file_digest, minilm_folder, require_texts
 from relcore.encoders.words import BUNDLED, MODELS, load_words
-from relcore.runs.progress import Progress
+from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
 

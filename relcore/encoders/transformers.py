@@ -22,7 +22,7 @@ from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, hub_answers,
 from relcore.encoders.images import eight_bits
 from relcore.engine.device import full_precision, is_out_of_memory
 from relcore.engine.training import one_thread
-from relcore.runs.progress import Progress
+from relcore.runs.store import Progress
 
 if TYPE_CHECKING:
     import torch

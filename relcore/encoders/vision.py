@@ -34,7 +34,7 @@ from relcore.engine.training import (
     step_settings,
     train_epoch,
 )
-from relcore.runs.progress import Progress
+from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
 if TYPE_CHECKING:

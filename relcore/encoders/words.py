@@ -9,8 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from relcore.base.access import expanded
-from relcore.base.errors import SpaceError, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.encoders.encoder import answers
 from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space

@@ -16,11 +16,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from relcore.base.caching import content_of, is_constant
 from relcore.base.environment import gpu_bytes, resolve, torch_name
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import extra
-from relcore.base.rows import NO_LENGTH, Rows, inverse_lengths
+from relcore.base.errors import SpaceError, extra
+from relcore.base.rows import NO_LENGTH, Rows, content_of, inverse_lengths, is_constant
 
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")

@@ -23,8 +23,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import regular_file
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra
 from relcore.base.portable import without_paths
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.report import delimited

@@ -31,8 +31,7 @@ import numpy as np
 with suppress(ImportError):  # not on Windows
     import resource
 
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import EXTRAS, missing_library
+from relcore.base.errors import EXTRAS, SpaceError, missing_library
 from relcore.base.numbers import counted
 from relcore.base.text import visible
 

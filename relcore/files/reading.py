@@ -52,7 +52,7 @@ from relcore.files.formats import (
     usable_bytes,
 )
 from relcore.files.tables import MISSING, ColumnKind, table_of
-from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 from relcore.spaces.ids import RowNumbers, need_distinct_ids
 from relcore.spaces.space import LatentSpace

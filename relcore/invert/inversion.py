@@ -26,8 +26,8 @@ from relcore.catalog.task import Recipe
 from relcore.engine.nearest import nearest
 from relcore.figures.export import Exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
+from relcore.maps.pane_maps import ViewSpec, make_view
 from relcore.maps.reduction import PrincipalAxes, ReductionSpec, principal_map
-from relcore.maps.views import ViewSpec, make_view
 from relcore.panes.page import scene_exportable
 from relcore.represent.similarity import shared_anchors
 from relcore.represent.translation import (

@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.base.numbers import band, percent, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expanded, regular_file
-from relcore.base.errors import SpaceError, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table, delimited, json_lines
@@ -47,8 +46,7 @@ from relcore.linking.bootstrap import (
 )
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.comparison import score_cells, score_pair, score_table
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds

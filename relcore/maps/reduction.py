@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relcore.base.environment import has_gpu, torch_name
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra
 from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, centred, mean_row, unit_rows
 from relcore.base.settings import check, setting
@@ -23,8 +22,7 @@ from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
 from relcore.engine.training import reproducible
 from relcore.represent.translation import align
-from relcore.runs.progress import Context, Progress, Stages, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Progress, Stages, Store, silent
 
 # Stages, named as in the progress of a job.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expanded
-from relcore.base.errors import SpaceError, need_whole, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, need_whole, quote
 from relcore.base.numbers import band, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.sealed import checked_tensors, damaged, sealed
@@ -25,8 +24,8 @@ from relcore.base.version import __version__
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
 from relcore.migrate.estimators import Adapter, AffineStep, Step, Steps, Unit, apply_steps
-from relcore.runs.digest import digest_of
-from relcore.runs.progress import Progress, silent
+from relcore.runs.entries import digest_of
+from relcore.runs.store import Progress, silent
 from relcore.stores.index import (
     BLOCK,
     StoredRows,

@@ -30,8 +30,7 @@ from relcore.migrate.evaluate import (
     search,
 )
 from relcore.migrate.migration import TITLES, Migration
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval
 from relcore.spaces.space import LatentSpace
 

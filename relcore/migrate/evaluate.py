@@ -22,7 +22,7 @@ from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, without_itself
 from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.similarity import rows_among, select_anchors
-from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Progress, silent
 from relcore.scores.score import Interval
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import Match, match

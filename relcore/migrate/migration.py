@@ -56,8 +56,7 @@ from relcore.migrate.evaluate import (
 )
 from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, price_of
 from relcore.runs.entries import BundledResults
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval, lowest_groups
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space

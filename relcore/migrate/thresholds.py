@@ -14,8 +14,7 @@ from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.task import Task
 from relcore.migrate.migration import Migration
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement, row_keys

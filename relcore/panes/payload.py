@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relcore.base.caching import MadeOnce
+from relcore.base.rows import MadeOnce
 from relcore.base.text import encodable
 from relcore.figures.scene import (
     NUMBERED,

@@ -25,8 +25,7 @@ from relcore.passport.passport import (
     name_recipe,
     paired,
 )
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement
 

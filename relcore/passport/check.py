@@ -17,8 +17,7 @@ from relcore.catalog.task import Task
 from relcore.passport.mixture import FITTED, LEAST, MIXED, SUSPECTED, ShortAxes, parts_of
 from relcore.passport.passport import FEWEST, UNCHANGED, Change, Passport, held_by
 from relcore.passport.passport import check as anchors_changed
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, row_hashes

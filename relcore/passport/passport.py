@@ -29,7 +29,7 @@ from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.engine import thin_svd
 from relcore.passport.mixture import ShortAxes
-from relcore.runs.progress import silent
+from relcore.runs.store import silent
 from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace, as_space, ids_of

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, need_one_of
 from relcore.base.names import HEADS
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.engine.device import full_precision

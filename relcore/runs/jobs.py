@@ -22,11 +22,10 @@ from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from relcore.base.environment import GPU, chosen, resolve
-from relcore.base.libraries import extra
+from relcore.base.errors import extra
 from relcore.base.writing import temporary
 from relcore.runs.entries import Entry
-from relcore.runs.progress import TimeLeft, run_in_worker
-from relcore.runs.store import Pins, Store
+from relcore.runs.store import Pins, Store, TimeLeft, run_in_worker
 
 WAITS = "waiting for its turn"
 State = Literal["queued", "running", "done", "failed", "cancelled"]

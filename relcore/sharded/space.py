@@ -25,8 +25,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import access, records, writing
-from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.base.names import FORMATS, METRICS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.report import Report
@@ -43,10 +42,8 @@ from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
-from relcore.runs.digest import digest_of
-from relcore.runs.entries import Entry
-from relcore.runs.progress import Context, Progress, silent
-from relcore.runs.store import Store, in_use
+from relcore.runs.entries import Entry, digest_of
+from relcore.runs.store import Context, Progress, Store, in_use, silent
 from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of, scores_report
 from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (

@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from relcore.base.caching import call_content
 from relcore.base.errors import SpaceError, quote
 from relcore.base.rows import (
     BLOCK_ROWS,
     DerivedRows,
     MappedRows,
+    call_content,
     length_reason,
     lengths,
     mapped,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from relcore.base.caching import MadeOnce
 from relcore.base.errors import SpaceError, quote
+from relcore.base.rows import MadeOnce
 from relcore.spaces.ids import AuditedIds, GuessedIds, scored_rows
 from relcore.spaces.matching import NONE_KNOWN
 

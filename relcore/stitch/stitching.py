@@ -29,8 +29,7 @@ from relcore.represent.translation import (
     fit_translation,
     representation,
 )
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import share_interval
 from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space

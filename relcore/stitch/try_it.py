@@ -23,8 +23,7 @@ from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Kind, Traine
 from relcore.encoders.images import decode_image
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.runs.progress import silent
-from relcore.runs.store import Store
+from relcore.runs.store import Store, silent
 from relcore.spaces.matching import distinct_names, short_names
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 

@@ -27,7 +27,7 @@ from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, npy_rows, op
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
 from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
-from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Progress, silent
 from relcore.spaces.space import LatentSpace
 
 BLOCK = 4096

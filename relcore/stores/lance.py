@@ -10,13 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from relcore.base.errors import SpaceError, quote
-from relcore.base.libraries import extra
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.text import visible
 from relcore.base.writing import new_folder
 from relcore.files import confined
 from relcore.files.formats import ARROW
-from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Progress, silent
 from relcore.stores.index import (
     StoredRows,
     StorePlace,

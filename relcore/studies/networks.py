@@ -28,8 +28,7 @@ from relcore.invert.inversion import sides
 from relcore.represent.heads import fit_head
 from relcore.represent.similarity import select_anchors, shared_anchors
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import ChanceLevel
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace

@@ -30,11 +30,9 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision, held_out_rows
 from relcore.figures.charts import Line, Lines, Matrices
 from relcore.figures.export import Exportable, chart_exportable
-from relcore.runs.digest import digest_of, plugins_in
-from relcore.runs.entries import Entry, FinishedGroup, bundled_results
+from relcore.runs.entries import Entry, FinishedGroup, bundled_results, digest_of, plugins_in
 from relcore.runs.jobs import Job, JobQueue, JobStatus
-from relcore.runs.progress import Context, Progress
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Progress, Store
 from relcore.scores.score import Z95, share_interval
 from relcore.spaces.matching import Match, match
 from relcore.spaces.space import LatentSpace

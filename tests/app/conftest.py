@@ -13,9 +13,9 @@ from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.workspace import History, Workspace
 from relcore.catalog.catalog import SpaceSpec
-from relcore.maps.views import ViewSpec
+from relcore.maps.pane_maps import ViewSpec
 from relcore.runs.jobs import JobQueue
-from relcore.runs.progress import Context
+from relcore.runs.store import Context
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 

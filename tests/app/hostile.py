@@ -21,7 +21,7 @@ from relcore.catalog.catalog import (
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
-from relcore.maps.views import ViewSpec
+from relcore.maps.pane_maps import ViewSpec
 from relcore.runs.store import Store
 
 # Without a slash, which no file name has; `MARK` is for all other texts.

@@ -33,7 +33,7 @@ def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
 
 
 def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
-    monkeypatch.setattr("app.compare.selection.MOST_ANCHORS", 25)
+    monkeypatch.setattr("app.compare.inspector.MOST_ANCHORS", 25)
     before = anchors_page.workspace.anchors
     assert len(before) == 20
     brushed = [f"r{row}" for row in range(60, 120)]

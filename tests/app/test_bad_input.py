@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from app.sharing import keep_upload
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from tests.app.conftest import save_space
 
 

@@ -11,7 +11,7 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 from app import compute
 from app.session import fit_to_pair
 from app.workspace import History, Workspace
-from relcore.maps.views import ViewSpec
+from relcore.maps.pane_maps import ViewSpec
 from tests.app.conftest import save_space
 
 

@@ -19,7 +19,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.images import PixelComponents
 from relcore.encoders.sentences import TfidfSvd
-from relcore.maps.views import default_view
+from relcore.maps.pane_maps import default_view
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

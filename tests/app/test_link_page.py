@@ -18,7 +18,7 @@ from relcore.catalog.task import inputs_of
 from relcore.linking.bootstrap import BootstrapResult
 from relcore.linking.link import read_pairs
 from relcore.runs.jobs import JobQueue
-from relcore.runs.progress import Context
+from relcore.runs.store import Context
 from tests.app.conftest import Session, save_space
 
 

@@ -21,7 +21,7 @@ from app.server.guard import Gate, Guard
 from app.workspace import Workspace
 from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, release_other_rows
 from relcore.engine.device import cached_size
-from relcore.maps.views import View
+from relcore.maps.pane_maps import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.comparison import LIVE_QUERIES, score_forms

@@ -13,8 +13,7 @@ import pytest
 from app import exports
 from relcore.base.errors import SpaceError
 from relcore.runs.jobs import JobQueue
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Store
 from tests.app.conftest import Session, save_space
 
 SETTINGS = [

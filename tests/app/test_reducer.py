@@ -30,7 +30,7 @@ from app.workspace import (
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.catalog.catalog import SpaceSpec
-from relcore.maps.views import NUMBERS
+from relcore.maps.pane_maps import NUMBERS
 from tests.app.conftest import save_space
 
 CLICKS = 450

@@ -21,10 +21,10 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
 from relcore.invert.inversion import InversionSpec
+from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import ViewSpec
 from relcore.represent.translation import ProjectionSpec
-from relcore.runs.digest import StoreError
+from relcore.runs.entries import StoreError
 from relcore.runs.jobs import JobQueueError
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec, Encoder
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.store import Store
 
 KEY = digest_of("entry")

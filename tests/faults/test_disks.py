@@ -21,7 +21,7 @@ from relcore.cli import main
 from relcore.files.saving import SPACE_KINDS
 from relcore.migrate.adapters import card_of, export
 from relcore.runs import store as folder
-from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 from relcore.stores.index import StoredRows, StorePlace, Target, write_index
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relcore.catalog.catalog import encode
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.store import Store, in_use
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
 from tests.faults.victims import start

@@ -15,10 +15,9 @@ import psutil
 
 from relcore.catalog.catalog import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Store
 from relcore.studies.study import RunResult, Study, run_job, run_key
 from tests.faults.blocks import DIGITS, Pixels
 from tests.waiting import until

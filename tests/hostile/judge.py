@@ -189,7 +189,7 @@ def _peak() -> int:
 
 def _outcome(case: Case, folder: Path) -> tuple[str, str]:
     from relcore.base.errors import SpaceError
-    from relcore.runs.digest import StoreError
+    from relcore.runs.entries import StoreError
     from relcore.runs.jobs import JobQueueError
 
     try:

@@ -37,7 +37,7 @@ def uploaded(content: bytes) -> Callable[[Path], Any]:
 
 
 def from_file(folder: Path) -> list[str]:
-    from relcore.commands.arguments import number_or_ids
+    from relcore.commands.running import number_or_ids
 
     found = number_or_ids("list.txt")
     return found if isinstance(found, int) else list(found)

@@ -9,7 +9,7 @@ from typing import Self
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.runs.progress import Progress, silent
+from relcore.runs.store import Progress, silent
 from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
 
 

@@ -15,8 +15,7 @@ from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.similarity import RelativeProjection, clustered_rows, select_anchors
 from relcore.represent.translation import Affine, Procrustes, ProjectionSpec, represent
-from relcore.runs.progress import Progress
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store
 from relcore.scores.comparison import LIVE_QUERIES, held_out, score_differences, score_pair
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.ids import scored_rows

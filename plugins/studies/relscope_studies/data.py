@@ -18,8 +18,7 @@ from relcore.encoders.images import pixel_array
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.figures.charts import Line
 from relcore.represent.similarity import select_anchors
-from relcore.runs.progress import Progress
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store
 from relcore.scores.score import Z95
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace

@@ -19,8 +19,7 @@ from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.vision import SmallVision
 from relcore.figures.charts import Lines, Matrices, MatrixPanel
 from relcore.represent.heads import fit_head
-from relcore.runs.progress import Progress
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store
 from relcore.scores.score import ChanceLevel
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix

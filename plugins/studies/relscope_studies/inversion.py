@@ -11,8 +11,7 @@ from relcore.base.numbers import short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
 from relcore.represent.translation import InverseRelativeProjection
-from relcore.runs.progress import Progress
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store
 from relcore.studies.study import (
     Option,
     RunResult,

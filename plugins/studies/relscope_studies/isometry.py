@@ -26,8 +26,7 @@ from relcore.engine.training import model_on, one_thread, reproducible, step_set
 from relcore.figures.charts import Line, Lines
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store, silent
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix

@@ -26,9 +26,8 @@ from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, optimi
 from relcore.linking.link import BootstrapSpec, most_frequent
 from relcore.migrate.evaluate import Bootstrap, JudgedQuery, QueryScores, check_pairs, ndcg, read_qrels
 from relcore.migrate.migration import DATASET, NEW, OLD, TITLES, Migration, MigrationData, MigrationResult
-from relcore.runs.digest import digest_of
-from relcore.runs.progress import Progress, silent
-from relcore.runs.store import Store
+from relcore.runs.entries import digest_of
+from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.space import LatentSpace
 from relcore.studies.study import (
     Estimate,

@@ -18,8 +18,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
-from relcore.runs.progress import Progress
-from relcore.runs.store import Store
+from relcore.runs.store import Progress, Store
 from relcore.scores.measures import fewer_permutations
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relcore.base.caching import MadeOnce
+from relcore.base.rows import MadeOnce
 
 
 @pytest.fixture

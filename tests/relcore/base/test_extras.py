@@ -12,8 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from relcore.base.errors import SpaceError
-from relcore.base.libraries import EXTRAS
+from relcore.base.errors import EXTRAS, SpaceError
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

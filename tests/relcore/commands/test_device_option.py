@@ -9,7 +9,7 @@ from relcore.base.environment import DEVICE, chosen
 from relcore.cli import COMMANDS, main
 from relcore.commands.parser import parser_of
 from relcore.runs import jobs
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
 
 

@@ -12,8 +12,8 @@ from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
 from relcore.figures.style import DARK, Style
+from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import ViewSpec
 from relcore.represent.similarity import diagnose_anchors
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import score_forms

@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.settings import settings_of
 from relcore.cli import COMMANDS, main, parser_of
-from relcore.commands.arguments import values_of
+from relcore.commands.running import values_of
 from relcore.compare.reports import ExactScores
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate.migration import Migration

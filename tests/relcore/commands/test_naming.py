@@ -8,7 +8,7 @@ import pytest
 
 from relcore.catalog.catalog import SpaceSpec, encode, load
 from relcore.catalog.naming import space_spec
-from relcore.commands.arguments import number_or_ids
+from relcore.commands.running import number_or_ids
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 

@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.report import Report, Table
 from relcore.cli import COMMANDS, main, parser_of
-from relcore.commands.output import finish
+from relcore.commands.running import finish
 
 ANSWER_NOTHING = {"app", "mcp"}  # they serve
 FORMATS = {"--json": "json", "--jsonl": "jsonl", "--csv": "csv"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.commands import output
+from relcore.commands import running
 
 NAME = "clear\x1b[2J\x9b31m\u202eab.npy"
 
@@ -48,15 +48,15 @@ def test_an_error_is_one_harmless_line(folder, capsys):
 
 def test_without_a_terminal_a_line_every_half_minute_says_how_far_it_is(monkeypatch, capsys):
     clock = iter([0.0, 29.9, 30.0, 45.0, 61.0])
-    monkeypatch.setattr(output.time, "monotonic", clock.__next__)
-    with output.Bar(Namespace(quiet=False)) as bar:
+    monkeypatch.setattr(running.time, "monotonic", clock.__next__)
+    with running.Bar(Namespace(quiet=False)) as bar:
         for done in (1, 2, 3, 4):
             bar.show(done, 10, f"row {done}\x1b[2J")
     assert capsys.readouterr().err == "relscope:  20%  row 2�[2J\nrelscope:  40%  row 4�[2J\n"
 
 
 def test_nothing_is_said_with_quiet(monkeypatch, capsys):
-    monkeypatch.setattr(output, "_EVERY", 0.0)
-    with output.Bar(Namespace(quiet=True)) as bar:
+    monkeypatch.setattr(running, "_EVERY", 0.0)
+    with running.Bar(Namespace(quiet=True)) as bar:
         bar.show(1, 2, "half")
     assert capsys.readouterr().err == ""

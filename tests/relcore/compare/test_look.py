@@ -12,8 +12,8 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import recipe_of
 from relcore.compare.scene import MapLook, Panes
+from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import ViewSpec
 
 
 @pytest.fixture

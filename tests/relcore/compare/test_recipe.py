@@ -11,8 +11,8 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.catalog.task import recipe_of
 from relcore.compare.scene import Panes, comparison_scene, exportable
+from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.maps.views import ViewSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import match
 

@@ -8,7 +8,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.compare.columns import colored, neighbour_agreement, values_of
-from relcore.maps.views import View, ViewSpec
+from relcore.maps.pane_maps import View, ViewSpec
 from relcore.spaces.matching import match
 
 

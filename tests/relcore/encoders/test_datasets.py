@@ -8,7 +8,7 @@ from relcore.base.errors import SpaceError
 from relcore.encoders import datasets
 from relcore.encoders.datasets import available_datasets, load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec, evenly
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 
 ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one.", "c two."]}
 

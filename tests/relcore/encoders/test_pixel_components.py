@@ -9,7 +9,7 @@ from relcore.base.errors import SpaceError
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.images import PixelComponents, pixel_array
-from relcore.runs.progress import silent
+from relcore.runs.store import silent
 
 
 def of(images):

@@ -19,9 +19,8 @@ from relcore.linking.link import (
     relative_scores,
 )
 from relcore.represent.translation import ProjectionSpec, represent
-from relcore.runs.digest import digest_of
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.entries import digest_of
+from relcore.runs.store import Context, Store
 from relcore.scores.comparison import score_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace

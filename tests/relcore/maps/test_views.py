@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.maps.views import ViewSpec, default_pivots, default_view, make_view, sample_view
+from relcore.maps.pane_maps import ViewSpec, default_pivots, default_view, make_view, sample_view
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.runs.digest import digest_of
+from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue, JobQueueError, connect, warn_of_open
 from relcore.runs.store import Store
 from tests.waiting import until

@@ -2,7 +2,7 @@
 
 import pytest
 
-from relcore.runs.progress import TimeLeft
+from relcore.runs.store import TimeLeft
 
 
 def told(reports, expected=None, every=0.5, until=None):

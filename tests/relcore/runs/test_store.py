@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relcore.base.writing import own_name
-from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -245,7 +245,7 @@ def test_digests_tell_apart_what_differs():
 
 
 def test_digests_are_the_same_in_another_process():
-    script = "from relcore.runs.digest import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
+    script = "from relcore.runs.entries import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
     out = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

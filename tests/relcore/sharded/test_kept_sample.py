@@ -6,8 +6,7 @@ import pytest
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, need_access, numbered_spec
-from relcore.runs.progress import Context
-from relcore.runs.store import Store
+from relcore.runs.store import Context, Store
 from relcore.sharded.space import Runner, ShardedSpace, sample_job, sample_shards, sample_spec
 from tests.relcore.sharded.folders import write_npy
 

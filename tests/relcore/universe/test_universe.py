@@ -14,15 +14,16 @@ from relcore.engine.engine import Engine, thin_svd
 from relcore.figures.style import LIGHT
 from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
-from relcore.universe.charts import (
+from relcore.universe.universe import (
     CHARTS,
     UniverseChart,
+    UniverseSpec,
     charts_of,
     map_of_spaces,
     moving_rows,
+    retrieval,
     tree_of_spaces,
 )
-from relcore.universe.universe import UniverseSpec, retrieval
 
 RNG = np.random.default_rng(5)
 N, WIDE = 600, 12
