@@ -518,8 +518,8 @@ class TrainedCount(Study):
         rows = dict(zip(_MEASURES, ("its own rows", "rows of another training run"), strict=True))
         enough = _enough_anchors(table, "absolute", rows)
         return enough and (
-            f"For 95 % of the accuracy on absolute rows, {short(average(table, 'absolute'))}, it needs"
-            f" {enough}."
+            f"The accuracy on absolute rows is {short(average(table, 'absolute'))}. To come within 5 % of it,"
+            f" a head needs {enough}."
         )
 
 

@@ -187,8 +187,8 @@ class Universe(Reported):
         """The result in a few sentences."""
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
-            few = f"{FEWEST_ROWS} held-out rows are needed, these spaces share {len(self.test_ids):,}"
-            return f"Too few rows to say how alike these models are: {few}."
+            few = f"{FEWEST_ROWS} held-out rows are needed, here are {len(self.test_ids):,}"
+            return f"Too few rows to say how alike these models are: {few}, a fifth of the shared rows."
         table, models = self.table(), f"{len(self.members)} models"
         n, low, high = table.n.min(), *share_interval(float(known.mean()), table.n.min())
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))

@@ -274,8 +274,8 @@ def test_a_few_rows_carry_no_word_for_how_alike_models_are():
 def test_there_is_no_map_without_scores_or_without_distances():
     few = Universe.fit([space(TRUE[:60], name) for name in "abc"])
     assert few.headline() == (
-        "Too few rows to say how alike these models are: 20 held-out rows are needed, these spaces share"
-        f" {len(few.test_ids)}."
+        "Too few rows to say how alike these models are: 20 held-out rows are needed, here are"
+        f" {len(few.test_ids)}, a fifth of the shared rows."
     )
     assert few.report().tables[0].shown[1][-2:] == ("–", "–")
     equal = Universe.fit([space(TRUE, name) for name in "abc"])
