@@ -653,15 +653,15 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
 def _carried_out(result: MigrationResult) -> str:
     """A sentence on the option that the files implement, beside the recommended one."""
     option = result.verdict.option
-    name = f"“{TITLES[option]}”" if option else ""
-    if option == "cascade":
-        return f"These files carry out the recommended {name}: the adapter searches, {CASCADE} ranks."
-    if option in ("bridge", "twice"):
-        return f"These files carry out the recommended {name}."
+    recommended = f"recommended “{TITLES.get(option)}”"
     files = "These files carry out “bridge”, “query both models” and “cascade”"
-    if option == "re-embed":
-        return f"The recommended {name} needs no adapter. {files}, for example until all rows are embedded."
-    return f"The recommended {name} needs no adapter. {files}." if option else f"{files}."
+    sentences = {
+        "": f"{files}.",
+        "keep": f"The {recommended} needs no adapter. {files}.",
+        "cascade": f"These files carry out the {recommended}: the adapter searches, {CASCADE} ranks.",
+        "re-embed": f"The {recommended} needs no adapter. {files}, for example until all rows are embedded.",
+    }
+    return sentences.get(option, f"These files carry out the {recommended}.")
 
 
 def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:

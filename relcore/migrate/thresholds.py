@@ -87,10 +87,11 @@ class ScoreMap:
                 f" and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
-        knots = _dense_above(len(fitted.X_thresholds_))
-        return cls(
-            fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64)
-        )
+        # At most 512 knots; half of them become denser towards the end, where thresholds are.
+        n = len(fitted.X_thresholds_)
+        places = np.r_[np.linspace(0, n - 1, _KNOTS), n - np.geomspace(1, n, _KNOTS)]
+        knots = np.unique(places.round().astype(int).clip(0, n - 1))
+        return cls(*(part[knots].astype(float) for part in (fitted.X_thresholds_, fitted.y_thresholds_)))
 
     def threshold(self, old: float) -> float:
         """The new score from which the mapped score reaches an old threshold; infinite if none does."""
@@ -255,13 +256,6 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
         return np.zeros(len(wrong))
     ratio = wrong.sum() / either.sum()
     return ratio + (wrong - ratio * either) / either.mean()
-
-
-def _dense_above(n: int) -> np.ndarray:
-    """Indices of at most 512 of n knots; half of them become denser towards the end, where thresholds are."""
-    even = np.linspace(0, n - 1, _KNOTS)
-    dense = n - np.geomspace(1, n, _KNOTS)
-    return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
 
 
 MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB

@@ -247,8 +247,10 @@ def check(
     if n < 2:
         raise SpaceError(f"check: expected two rows or more, got {n}; load the whole collection")
     change, unlike = None, np.empty(0, np.float32)
-    if isinstance(trusted, Passport) and _has_anchors(trusted, space):
-        change = anchors_changed(trusted, space, random_state)
+    if isinstance(trusted, Passport):
+        by_order = isinstance(ids_of(space), RowNumbers) and n == len(trusted.ids)
+        if by_order or len(shared_ids((trusted.space, space))) >= FEWEST:
+            change = anchors_changed(trusted, space, random_state)
     if trusted is not None and (axes := _axes_of(trusted, width, needed=change is None)):
         unlike = axes.energy(X)
     marks = marks_of(X)
@@ -289,11 +291,6 @@ def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortA
         f"trusted: expected {TRUSTED_ROWS} rows or more with {width} numbers, got {len(sample):,} with"
         f" {sample.dimension}; give rows of the model that should have made all"
     )
-
-
-def _has_anchors(passport: Passport, space: LatentSpace) -> bool:
-    by_order = isinstance(ids_of(space), RowNumbers) and len(space) == len(passport.ids)
-    return by_order or len(shared_ids((passport.space, space))) >= FEWEST
 
 
 def _unfit(X: Rows, distinct: int) -> str:

@@ -29,12 +29,10 @@ _STARTED, _FROM = 5000, 4000  # rows among which starts are chosen; rows on whic
 _LONG = 30  # axes used to group rows at first
 _GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # how often groups are halved; starts of each kind; steps of each start
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # share of rows that is a start
-_RISEN = 0.05  # rise of a slope above its minimum from which its parts only get worse
 _SETTLED = 1e-3  # share of the rows that may still change sides
 _SHORTEST = 0.01  # of the median variance; shorter ones, such as unused dimensions, count as this
 _SHRUNK = 0.02  # of the mean: the smallest mean square along a short axis, which few rows estimate badly
 _MANY = 10  # rows per dimension for which squares are reliable
-_SIDED = 2  # rows per dimension for which a part's axes are computed
 
 
 class Slope(NamedTuple):
@@ -164,7 +162,7 @@ def between(X: np.ndarray, second: np.ndarray) -> Slope:
     A, B = X[~second], X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
     slope = shared_axes(A, B)
-    return max(slope, shared_axes(B, A)) if len(B) >= _SIDED * X.shape[1] else slope
+    return max(slope, shared_axes(B, A)) if len(B) >= 2 * X.shape[1] else slope
 
 
 def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
@@ -261,7 +259,7 @@ def _least_shared_parts(
         for _ in range(_STEPS):
             found.append((slope := between(other, part), part))
             lowest = min(lowest, slope.high)
-            if slope.high > lowest + _RISEN:
+            if slope.high > lowest + 0.05:  # from here on parts only get worse
                 break
             now = _Pair.of(X, part).log_ratio(X) > 0
             changed = np.count_nonzero(now != part)

@@ -77,9 +77,10 @@ def repair(
         pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
         return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
-    sides = {"before": X[rows], "after": fit(np.flatnonzero(~tested))}
-    among = {name: np.r_[side, X[rest]] for name, side in sides.items()}
-    hits = [_found_at(other[tested], unit_rows(all_rows), places[tested]) for all_rows in among.values()]
+    queries, hits = unit_rows(other[tested]), []
+    for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after
+        lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
+        hits.append(float((lists == places[tested][:, None]).any(axis=1).mean()))
     X[rows] = fit(np.arange(len(own)))
     X[own] = other
     told = (
@@ -93,8 +94,3 @@ def repair(
 def _with(space: LatentSpace, vectors: np.ndarray) -> LatentSpace:
     columns = {name: getattr(space, name) for name in ("name", "labels", "payload", "counts")}
     return LatentSpace(vectors, space.ids, **columns)
-
-
-def _found_at(queries: np.ndarray, rows: np.ndarray, own: np.ndarray, k: int = 10) -> float:
-    """The share of queries (m, d) whose own row is among the k nearest."""
-    return float((nearest(unit_rows(queries), rows, k, unit=False).rows == own[:, None]).any(axis=1).mean())
