@@ -155,15 +155,12 @@ def _undo_and_redo() -> None:
 
 def move_in_history() -> None:
     """Undo or redo the step that the user asked for."""
-    history, verb = session.history(), st.session_state.pop(_MOVES, None)
-    if verb == "Undo":
-        told = f"Undone: {history.undo_step}"
-        history.undo()
-    elif verb:
-        told = f"Done again: {history.redo_step}"
-        history.redo()
-    if verb:
-        st.session_state[_MOVED] = told, session.workspace()
+    if verb := st.session_state.pop(_MOVES, None):
+        history = session.history()
+        undo = "Undone", history.undo_step, history.undo
+        told, step, move = undo if verb == "Undo" else ("Done again", history.redo_step, history.redo)
+        move()
+        st.session_state[_MOVED] = f"{told}: {step}", session.workspace()
 
 
 def _moved() -> str:

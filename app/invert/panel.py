@@ -165,7 +165,7 @@ def draw(workspace: Workspace) -> None:
         return
     chosen = pair, workspace.anchors, workspace.inversion
     colors = {name: color_name(name) for name in COLORS if name != "labels" or pair.source.labels is not None}
-    usual = "labels" if "labels" in colors else "error"  # classes say what is recovered, and a table how well
+    usual = "labels" if "labels" in colors and workspace.view.color_by == "labels" else "error"
     if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
         color_by = st.session_state["invert.color"] = "error"
     try:
