@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit import config
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, local_script_runner
@@ -33,6 +34,7 @@ _pages, _refuse = ScriptCache(), local_script_runner.require_widgets_deltas
 local_script_runner.ScriptCache = lambda: _pages
 local_script_runner.require_widgets_deltas = _wait
 manifest_scanner.scan_component_manifests = list
+config.set_option("browser.gatherUsageStats", False)  # as in app/.streamlit, or each widget is counted
 
 
 @pytest.fixture(autouse=True)
