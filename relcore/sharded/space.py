@@ -37,6 +37,7 @@ from relcore.engine.device import Device, on_device
 from relcore.engine.nearest import need_k
 from relcore.files.arrays import npy_layout, npy_rows
 from relcore.files.formats import checked_ids, checked_labels, readable
+from relcore.files.reading import natural
 from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
@@ -528,7 +529,6 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
 
 # The space of a folder.
 
-_NUMBERS = re.compile(r"(\d+)")
 _AT_ONCE = 16  # headers that are read at once
 
 
@@ -570,7 +570,7 @@ class ShardedSpace:
             return kind(name, url, **header).stamped()
 
         # Also sort by name, so that "part-01" and "part-1" have one order on all machines.
-        names = sorted(kinds, key=lambda name: (_natural(name), name))
+        names = sorted(kinds, key=lambda name: (natural(Path(name)), name))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             shards = _numbered(place, list(pool.map(shard, names)))
         return cls(place.rstrip("/").rsplit("/", 1)[-1] or "shards", place, shards)
@@ -663,11 +663,6 @@ def _numbered(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
             )
     starts = np.cumsum([0, *(shard.n for shard in full)]).tolist()
     return tuple(replace(shard, start=start) for shard, start in zip(full, starts, strict=False))
-
-
-def _natural(name: str) -> list[tuple[int, str, int]]:
-    parts = _NUMBERS.split(name.lower())
-    return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
 
 
 def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
