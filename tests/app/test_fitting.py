@@ -76,4 +76,4 @@ def test_the_number_of_anchors_of_a_new_pair_depends_on_the_pair_only(make_works
         make_workspace(), anchors=("r0",), anchors_from=f"random {before} 0", source=ends[0], target=ends[1]
     )
     fitted = fit_to_pair(opened, compute.matched(*ends))
-    assert (len(fitted.anchors), fitted.anchors_from) == (25, "random 25 0")
+    assert (len(fitted.anchors), fitted.anchors_from) == (10, "random 10 0")
