@@ -792,7 +792,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
         for i in range(len(names))
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    title = "distance of two models: share of rows that are not nearest to themselves"
+    title = "distance: share of rows not found again"
     return Diagram(names, places, alt, hover=hover, x_title=title)
 
 
