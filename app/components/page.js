@@ -2,15 +2,24 @@
 
 const HERE = ["localhost", "127.0.0.1", "[::1]"];
 
+let again = () => {}; // runs the page
+let away = false; // whether the server is
+
 function tellOfServer() {
+  if (away && !document.querySelector("[data-testid=stDialog]")) {
+    away = false;
+    again(); // a server that is back restores the session in a run, and says so
+  }
   const dialog = [...document.querySelectorAll("[data-testid=stDialog] section")].find((one) => /is not responding/.test(one.textContent));
   if (!dialog) return;
+  away = true;
   const [title, text] = [dialog.querySelector("h2"), dialog.querySelector("h2 + div")];
   title.textContent = HERE.includes(location.hostname) ? "Relscope was stopped" : "Relscope does not answer";
   text.textContent = "Start it again with “make app” or “relscope app”. Your session is saved, and this page comes back by itself.";
 }
 
-export default function () {
+export default function ({ setTriggerValue }) {
+  again = () => setTriggerValue("back", true);
   // Menus and tooltips stand outside of the app's element, which alone knows whether it is dark.
   document.documentElement.style.colorScheme = getComputedStyle(document.querySelector(".stApp")).colorScheme;
   if (Object.hasOwn(history, "pushState")) return;

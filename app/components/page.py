@@ -17,4 +17,4 @@ _mount = st.components.v2.component("relscope_page", js=scripts("page"))
 
 def around_the_page() -> None:
     """Run the scripts of the page; call this before the address is written."""
-    _mount(key="around-the-page")
+    _mount(key="around-the-page", on_back_change=lambda: None)
