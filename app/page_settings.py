@@ -107,13 +107,13 @@ def menu(label: str, key: str, **look: Any) -> Iterator[bool]:
         yield bool(opened.open)
 
 
-def note(key: str, value: Any) -> None:
+def save_value(key: str, value: Any) -> None:
     """Keep a JSON value that no widget shows."""
     _settings().chosen[key] = value
 
 
-def noted(key: str) -> Any:
-    """The value that `note` kept, or that a saved file has under its name."""
+def saved_value(key: str) -> Any:
+    """The value that `save_value` kept, or that a saved file has under its name."""
     return _settings().chosen.get(key)
 
 

@@ -12,7 +12,7 @@ def run() -> None:
 
         code = main()
     except KeyboardInterrupt:  # it came just as the work ended
-        code = stopping.say()
+        code = stopping.print_stopped()
     except SystemExit as end:  # after --help
         code = end.code or 0
     stopping.end(code)

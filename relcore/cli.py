@@ -39,7 +39,7 @@ def main(
             from relcore.files import confined
             from relcore.runs.store import in_use
 
-            stopping.in_order()
+            stopping.stop_gracefully()
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
             if options.device:  # in the environment, so that processes started later have it, too
@@ -69,17 +69,17 @@ def main(
                 code = finish(options, code)
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        stopping.at_once()
+        stopping.stop_at_once()
         if stopping.stopped or isinstance(error, KeyboardInterrupt):  # some libraries make it another error
-            return stopping.say()
+            return stopping.print_stopped()
         return _report_error(error, options)
     finally:
-        stopping.at_once()
+        stopping.stop_at_once()
         for name in ("RELSCOPE_STORE", "RELSCOPE_SHARE", environment.DEVICE):
             os.environ.pop(name, None)
             if name in before:
                 os.environ[name] = before[name]
-    return stopping.say() if stopping.stopped else code or 0
+    return stopping.print_stopped() if stopping.stopped else code or 0
 
 
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results, session
-from app.page_settings import kept, note, noted
+from app.page_settings import kept, save_value, saved_value
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
 from app.tables import report_table
@@ -99,10 +99,10 @@ def _opened() -> str:
     label = "Or a path on the machine that runs Relscope"
     typed = kept(st.text_input, label, key="drift.passport-path", placeholder="model.safetensors").strip()
     if dropped is not None:
-        note(_OPENED, str(keep_upload(dropped, session.uploads_folder())))
+        save_value(_OPENED, str(keep_upload(dropped, session.uploads_folder())))
     elif typed:
-        note(_OPENED, str(access.allowed(typed)))
-    path = noted(_OPENED)
+        save_value(_OPENED, str(access.allowed(typed)))
+    path = saved_value(_OPENED)
     return path if isinstance(path, str) else ""
 
 

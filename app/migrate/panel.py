@@ -20,7 +20,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import compute, exports, jobs, messages, results, session
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
-from app.page_settings import kept, note, noted, segments
+from app.page_settings import kept, save_value, saved_value, segments
 from app.places import CONNECT, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
@@ -467,14 +467,14 @@ def _answers_key(setup: MigrateSetup, option: str) -> str:
 def _saved_answers(setup: MigrateSetup, option: str) -> BlindAnswers:
     """The blind answers of this session, which may come from a saved file."""
     with suppress(SpaceError):
-        found = records.from_json(BlindAnswers, noted(_answers_key(setup, option)) or {}, "answers")
+        found = records.from_json(BlindAnswers, saved_value(_answers_key(setup, option)) or {}, "answers")
         if found.option == option:
             return found
     return BlindAnswers(option)
 
 
 def _keep_answers(setup: MigrateSetup, answers: BlindAnswers) -> None:
-    note(_answers_key(setup, answers.option), records.to_json(answers))
+    save_value(_answers_key(setup, answers.option), records.to_json(answers))
 
 
 _LISTED = 200

@@ -32,7 +32,7 @@ def listen(handler: "Any") -> None:
 
 def leave(number: int, _: "Any" = None) -> None:
     stopped.append(number)
-    end(say())
+    end(print_stopped())
 
 
 def stop(number: int, _: "Any" = None) -> None:
@@ -42,7 +42,7 @@ def stop(number: int, _: "Any" = None) -> None:
     raise KeyboardInterrupt
 
 
-def say() -> int:
+def print_stopped() -> int:
     """Print the line, once for all signals, and return the exit code."""
     if not stopped or "said" not in _done:
         _done.add("said")
@@ -78,7 +78,7 @@ def _again(ignored: "Any") -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
-def in_order() -> None:
+def stop_gracefully() -> None:
     """From now on a signal lets the work end in order instead of leaving the process."""
     if leave in map(signal.getsignal, SIGNALS):
         import warnings
@@ -89,13 +89,13 @@ def in_order() -> None:
         sys.unraisablehook = _again
 
 
-def hold() -> None:
+def block_signals() -> None:
     """Hold signals back until the program that replaces this one can handle them."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
-def at_once() -> None:
+def stop_at_once() -> None:
     """From now on a signal ends the process at once, because the work is done."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
     place = root / "app"
     start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
     command = [sys.executable, "-P", *start, *settings]
-    stopping.hold()
+    stopping.block_signals()
     os.execve(sys.executable, command, environment)
 
 

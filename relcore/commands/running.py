@@ -45,7 +45,6 @@ from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_an
 from relcore.runs.entries import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.store import Context, Store, in_use
-from relcore.sharded.space import Runner, ShardedSpace, sample_shards
 from relcore.spaces.ids import GuessedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
@@ -53,7 +52,7 @@ from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:
     from relcore.linking.bootstrap import Pairs
-
+    from relcore.sharded.space import Runner, ShardedSpace
 
 SHARDS_HELP = (
     " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
@@ -662,6 +661,8 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
             f"{option}: expected other spaces than folders of shards, which pair by id, got such folders;"
             " write the same ids into both, or none, so that row numbers are the ids"
         )
+    from relcore.sharded.space import Runner, ShardedSpace
+
     spaces = [ShardedSpace.open(place) for place in places]
     most = max(len(space.shards) for space in spaces)
     with queue(options, n_jobs=most) as cluster, Bar(options) as bar:
@@ -722,6 +723,8 @@ def samples(
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"
         )
+    from relcore.sharded.space import sample_shards
+
     with shards(options, *places) as (run, *spaces):
         drawn = [
             sample_shards(space, options.sample, run, ids)

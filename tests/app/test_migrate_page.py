@@ -132,7 +132,7 @@ def test_a_press_counts_once_for_the_question_that_was_on_screen(monkeypatch, tm
     told, kept = [], {}
     monkeypatch.setattr(panel.st, "toast", lambda text, icon: told.append(text))
     monkeypatch.setattr(panel, "note", kept.__setitem__)
-    monkeypatch.setattr(panel, "noted", kept.get)
+    monkeypatch.setattr(panel, "saved_value", kept.get)
     setup = SimpleNamespace(digests=("a", "b"))
     first, second = (Answer(query, ("x",), ("y",), "keep") for query in "pq")
     for answer in (first, replace(first, preferred="other"), second, first):
