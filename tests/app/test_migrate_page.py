@@ -131,7 +131,7 @@ def judge_key(session, key):
 def test_a_press_counts_once_for_the_question_that_was_on_screen(monkeypatch, tmp_path):
     told, kept = [], {}
     monkeypatch.setattr(panel.st, "toast", lambda text, icon: told.append(text))
-    monkeypatch.setattr(panel, "note", kept.__setitem__)
+    monkeypatch.setattr(panel, "save_value", kept.__setitem__)
     monkeypatch.setattr(panel, "saved_value", kept.get)
     setup = SimpleNamespace(digests=("a", "b"))
     first, second = (Answer(query, ("x",), ("y",), "keep") for query in "pq")
