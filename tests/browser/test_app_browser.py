@@ -230,7 +230,7 @@ def test_rows_are_picked_from_completions_and_lists_of_neighbours(compare):
     n_anchors(page, 300)
     settle(page)
     assert inspected(page) == "mountain"
-    assert undo.count() == 0
+    assert undo.is_disabled()
     neighbour = page.locator(".relscope-neighbours li button").first
     identifier = neighbour.locator("b").inner_text()
     neighbour.click()
@@ -276,7 +276,7 @@ def test_zoom_brush_anchors_and_settings_outlive_changes_pages_and_a_reload(comp
     open_method(page)
     k.fill("7")
     k.press("Enter")
-    page.get_by_text("k = 7").first.wait_for()
+    page.get_by_text("k = 7").first.wait_for(state="attached")  # in folded details
     page.keyboard.press("Escape")
     n = lasso(page, pane=1)
     wait_until_selected(page, n)
