@@ -43,7 +43,7 @@ from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
 from relcore.engine.engine import thin_svd
-from relcore.linking.bootstrap import link_clusters, map_from_pairs
+from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.represent.heads import fit_head
 from relcore.runs.store import Store
 from relcore.universe.universe import retrieval

@@ -28,7 +28,8 @@ from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES
-from relcore.sharded.space import Runner, Shard, ShardBlock, ShardedSpace, compare_shards
+from relcore.sharded.operations import Runner, compare_shards
+from relcore.sharded.space import Shard, ShardBlock, ShardedSpace
 
 RESULTS = Path(__file__).parent / "shards.md"
 ROWS_PER_SHARD, FEWEST_SHARDS = 250_000, 4

@@ -31,7 +31,8 @@ from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
 from relcore.figures.export import chart_exportable
-from relcore.linking.bootstrap import ENOUGH, LEARNING_RATE, PROMISED, BootstrapResult, Pairs
+from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
+from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import (
     FEWEST_SHARED,
     PAPER_ROWS,

@@ -18,7 +18,8 @@ from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, is_address
 from relcore.files.reading import is_one_space
 from relcore.runs.jobs import Job
-from relcore.sharded.space import SAMPLE, ShardedSpace, filesystem, sample_job, sample_spec
+from relcore.sharded.operations import SAMPLE, sample_job, sample_spec
+from relcore.sharded.space import ShardedSpace, filesystem
 
 _ASKED = "relscope.samples-asked"  # places and rows of the samples that are to be loaded
 _KEEP = {"persist_state": "session"}

@@ -20,7 +20,8 @@ from relcore.catalog.naming import space_spec
 from relcore.commands.running import SHARDS_HELP, Bar, CommandOptions, Printed, Shards, by_shard, over_shards
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
-from relcore.sharded.space import ShardedSpace, adapt_shards
+from relcore.sharded.operations import adapt_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import StorePlace, parse_place
 
 COPY = "none"

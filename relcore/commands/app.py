@@ -109,7 +109,8 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     """The sample of a folder of shards, drawn with a progress bar if the store lacks it; [] for another
     space."""
-    from relcore.sharded.space import ShardedSpace, sample_job, sample_spec, too_large
+    from relcore.sharded.operations import sample_job, sample_spec, too_large
+    from relcore.sharded.space import ShardedSpace
 
     index, asked = parse_place(name), options.shards or is_address(name)
     folder = is_address(name) or os.path.isdir(access.expanded(name))

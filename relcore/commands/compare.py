@@ -136,7 +136,7 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
     from relcore.commands.running import over_shards
-    from relcore.sharded.space import ShardedScores, compare_shards
+    from relcore.sharded.operations import ShardedScores, compare_shards
 
     if options.metrics:
         raise SpaceError(

@@ -22,7 +22,8 @@ from relcore.commands.running import (
     values_of,
 )
 from relcore.files.saving import need_suffix
-from relcore.linking.bootstrap import ENOUGH, Pairs
+from relcore.linking.bootstrap import Pairs
+from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import (
     FEWEST_SHARED,
     LINK_FILES,

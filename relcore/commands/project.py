@@ -32,7 +32,8 @@ from relcore.commands.running import (
 from relcore.files.saving import need_suffix, write_space
 from relcore.represent.similarity import shared_anchors
 from relcore.represent.translation import ProjectionSpec
-from relcore.sharded.space import ShardedSpace, Written, project_shards
+from relcore.sharded.operations import Written, project_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import LatentSpace
 
 

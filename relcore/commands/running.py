@@ -52,7 +52,8 @@ from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:
     from relcore.linking.bootstrap import Pairs
-    from relcore.sharded.space import Runner, ShardedSpace
+    from relcore.sharded.operations import Runner
+    from relcore.sharded.space import ShardedSpace
 
 SHARDS_HELP = (
     " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
@@ -661,7 +662,8 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
             f"{option}: expected other spaces than folders of shards, which pair by id, got such folders;"
             " write the same ids into both, or none, so that row numbers are the ids"
         )
-    from relcore.sharded.space import Runner, ShardedSpace
+    from relcore.sharded.operations import Runner
+    from relcore.sharded.space import ShardedSpace
 
     spaces = [ShardedSpace.open(place) for place in places]
     most = max(len(space.shards) for space in spaces)
@@ -723,7 +725,7 @@ def samples(
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"
         )
-    from relcore.sharded.space import sample_shards
+    from relcore.sharded.operations import sample_shards
 
     with shards(options, *places) as (run, *spaces):
         drawn = [

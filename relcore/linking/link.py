@@ -29,11 +29,7 @@ from relcore.figures.export import Exportable, chart_exportable, scores_exportab
 from relcore.files.formats import checked_labels
 from relcore.files.saving import write_parquet
 from relcore.linking.bootstrap import (
-    CLUSTERED_ROWS,
-    ENOUGH,
-    FEWEST,
     LEARNING_RATE,
-    LINK_ROUNDS,
     MOST_ROUNDS,
     MOST_ROUNDS_UNSEEDED,
     PROMISED,
@@ -44,6 +40,7 @@ from relcore.linking.bootstrap import (
     bootstrap_anchors,
     share_found,
 )
+from relcore.linking.clusters import CLUSTERED_ROWS, ENOUGH, FEWEST, LINK_ROUNDS
 from relcore.represent.similarity import RelativeProjection
 from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.store import Progress, Store, silent

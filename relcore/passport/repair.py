@@ -8,7 +8,8 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, percent
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.engine.nearest import nearest
-from relcore.linking.bootstrap import FEWEST, PAIRED, link_clusters, map_from_pairs
+from relcore.linking.bootstrap import PAIRED
+from relcore.linking.clusters import FEWEST, link_clusters, map_from_pairs
 from relcore.passport.check import Checked
 from relcore.spaces.space import LatentSpace
 

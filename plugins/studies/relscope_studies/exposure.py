@@ -10,7 +10,7 @@ import pandas as pd
 
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
-from relcore.linking.bootstrap import link_clusters, map_from_pairs
+from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.runs.store import Progress, Store
 from relcore.studies.study import (
     Estimate,

@@ -8,7 +8,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.engine import nearest
-from relcore.linking.bootstrap import match_csls
+from relcore.linking.clusters import match_csls
 
 
 def spaces(n, m, d=12, seed=0):

@@ -9,12 +9,12 @@ from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import PooledWords
 from relcore.linking import bootstrap
-from relcore.linking.bootstrap import (
+from relcore.linking.bootstrap import bootstrap_anchors
+from relcore.linking.clusters import (
     ClusterFit,
     _agreement,
     _share_in_place,
     assign,
-    bootstrap_anchors,
     link_clusters,
     map_from_pairs,
     rotation_between,

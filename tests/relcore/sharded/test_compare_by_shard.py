@@ -8,7 +8,8 @@ from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, repre
 from relcore.runs.store import Store
 from relcore.scores.comparison import Metric, class_labels, held_out, score_pair
 from relcore.scores.score import Score
-from relcore.sharded.space import Runner, ShardedSpace, compare_shards
+from relcore.sharded.operations import Runner, compare_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.spaces.matching import match
 from tests.relcore.sharded.folders import write_npy, write_parquet
 

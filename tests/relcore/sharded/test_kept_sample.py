@@ -7,7 +7,8 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import load, need_access, numbered_spec
 from relcore.runs.store import Context, Store
-from relcore.sharded.space import Runner, ShardedSpace, sample_job, sample_shards, sample_spec
+from relcore.sharded.operations import Runner, sample_job, sample_shards, sample_spec
+from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import write_npy
 
 N = 3000

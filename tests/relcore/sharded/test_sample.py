@@ -5,7 +5,8 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.runs.store import Store
-from relcore.sharded.space import Runner, ShardedSpace, sample_shards
+from relcore.sharded.operations import Runner, sample_shards
+from relcore.sharded.space import ShardedSpace
 from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, write_npy
 

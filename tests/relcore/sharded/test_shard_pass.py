@@ -12,7 +12,8 @@ from relcore.base.errors import SpaceError
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.sharded.space import FAN, Runner, ShardedSpace, ShardWork, Survey, paired, project_shards
+from relcore.sharded.operations import FAN, Runner, ShardWork, Survey, project_shards
+from relcore.sharded.space import ShardedSpace, paired
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 

@@ -7,7 +7,8 @@ from relcore.migrate.adapters import card_of, export, load
 from relcore.represent.similarity import select_anchors
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.sharded.space import Runner, ShardedSpace, adapt_shards, project_shards
+from relcore.sharded.operations import Runner, adapt_shards, project_shards
+from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
 
 SIZES = (30, 50, 20)

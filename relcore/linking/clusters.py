@@ -1,0 +1,369 @@
+"""Links without pairs, from clusters; and the rotations and matchings of all linking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.base.rows import mean_row, unit_rows
+from relcore.engine.engine import Engine
+from relcore.engine.nearest import best_both_ways, crowding, mean_of_nearest
+
+CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
+CLUSTERED_ROWS = 5000  # largest sample of rows, drawn for each clustering
+_BEST = 0.1  # share of the pairs of clusterings that is kept, by the agreement of centroid similarities
+_TRIMMED = 10  # rounds; each keeps the half of these pairs whose centroids fit the rotation better
+NEAREST = 50
+ROWS, TARGETS = 1000, 4000  # per round
+
+
+def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """The orthogonal Procrustes rotation (d_source, d_target) of paired rows, without shift or scale, and
+    zero outside their span."""
+    weighted = source if weights is None else source * weights[:, None]
+    left, singular_values, right = Engine().svd(Engine().product(weighted.T, target))
+    rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
+    return (left[:, :rank] @ right[:rank]).astype(np.float32)
+
+
+def orthogonal(mapping: np.ndarray) -> np.ndarray:
+    """The rotation nearest to a mapping (d, e)."""
+    return Engine().rotation(mapping)[0].astype(np.float32)
+
+
+def assign(
+    A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Quadratic assignment of a symmetric A (c, c) to each B of `others` (m, c, c): the best orders p (m, c)
+    that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,). Random orders are improved by best swaps, in
+    a hundredth of the time of SciPy's 2opt."""
+    diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
+    order = np.stack([rng.permutation(len(A)) for _ in B])
+    spread = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
+    values, moving = np.empty(len(B)), np.arange(len(B))
+    while len(moving):
+        permuted = B[moving[:, None, None], order[moving][:, :, None], order[moving][:, None, :]]
+        products = A @ permuted
+        own, of_b = (part[:, diagonal, diagonal] for part in (products, permuted))
+        values[moving] = own.sum(axis=1)
+        gain = 2 * (products + products.transpose(0, 2, 1) - own[:, :, None] - own[:, None, :])
+        gain += spread * (of_b[:, :, None] + of_b[:, None, :] - 2 * permuted)
+        gain = gain.reshape(len(moving), -1)
+        best = gain.argmax(axis=1)
+        better = gain[np.arange(len(moving)), best] > 1e-9
+        moving, (i, j) = moving[better], np.divmod(best[better], len(A))
+        order[moving, i], order[moving, j] = order[moving, j], order[moving, i]
+    chosen = values.reshape(-1, restarts).argmax(axis=1) + restarts * np.arange(len(others))
+    return order[chosen], values[chosen]
+
+
+def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Approximately parallel anchors (a, d) and (a, e), unit rows, from matched cluster centroids.
+
+    After mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids by their
+    similarities. The paper matches each clustering with one of the other space; here each is matched with
+    all, since an assignment is cheap. The best matches are kept, then the half that fits one rotation best.
+    """
+    centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
+    kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
+    matches = [
+        (order, value, i, j)
+        for i, first in enumerate(kernels[0])
+        for j, (order, value) in enumerate(zip(*assign(first, kernels[1], rng), strict=True))
+    ]
+    matches = sorted(matches, key=lambda each: -each[1])[: round(_BEST * len(matches))]
+    sources = unit_rows(np.concatenate([centroids[0][i] for *_, i, _ in matches]))
+    targets = unit_rows(np.concatenate([centroids[1][j][order] for order, *_, j in matches]))
+    stays = np.full(len(sources), True)
+    for _ in range(_TRIMMED):
+        rotation = rotation_between(sources[stays], targets[stays])
+        fit = np.vecdot(unit_rows(sources @ rotation), targets).reshape(len(matches), -1).mean(axis=1)
+        stays = np.repeat(fit >= np.median(fit), sources.shape[0] // len(matches))
+    return sources[stays], targets[stays]
+
+
+def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    from sklearn.cluster import KMeans
+
+    if len(rows) > CLUSTERED_ROWS:
+        rows = rows[rng.choice(len(rows), CLUSTERED_ROWS, replace=False)]
+    settings = {"init": "random", "n_init": 1, "max_iter": 20, "random_state": int(rng.integers(2**31))}
+    return KMeans(min(CLUSTERS, len(rows)), **settings).fit(rows).cluster_centers_
+
+
+def _kernel(centroids: np.ndarray) -> np.ndarray:
+    """Inner products of centred centroids, scaled to norm 1."""
+    centred = (centroids - centroids.mean(axis=0)).astype(np.float64)
+    products = centred @ centred.T
+    return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)
+
+
+def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The rotation of X that brings each row closest to the mean of its nearest rows of Y, by similarities to
+    the anchors of `cluster_anchors`.
+
+    Clusters and similarities use `_flattened` rows: sentences vary mostly along a few axes, and clusters that
+    differ only along these are matched wrongly more often.
+    """
+    flatter = [unit_rows(rows @ _flattened(rows)) for rows in (X, Y)]
+    anchors = cluster_anchors(*flatter, rng)
+    first, second = (rows @ each.T for rows, each in zip(flatter, anchors, strict=True))
+    first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
+    return rotation_between(X, _near(first, second, Y))
+
+
+def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Unit means (n, e) of the values (m, e) of the keys (m, d) nearest to each query (n, d)."""
+    return mean_of_nearest(queries, keys, values, min(NEAREST, max(1, len(keys) // 20)))
+
+
+def damped_rounds(
+    X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """An endless sequence of mappings (d, e). Each is the mean of the previous one and the rotation of random
+    rows onto the means of their nearest rows, so directions on which rounds disagree shrink."""
+    while True:
+        rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
+        targets = Y[rng.choice(len(Y), min(TARGETS, len(Y)), replace=False)]
+        mapping = (mapping + rotation_between(rows, _near(unit_rows(rows @ mapping), targets, targets))) / 2
+        yield mapping
+
+
+FEWEST = 1000  # rows of either side, so 500 per half
+ENOUGH = 4000  # rows of either side, with which most pairs of similar models can be linked, see docs/link.md
+STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
+_LOOKED_AT, _STALLED = (
+    10,
+    0.005,
+)  # rounds between two checks of the agreement; gain that is too small to continue
+LINK_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
+_PROMISING = 0.15
+_CHANCE_DRAWS, _LEVEL, SAME = 10_000, 0.999, 0.75
+_JUDGED_ROWS = 1000
+
+
+class ClusterFit(NamedTuple):
+    """A `mapping` (d, e) found without pairs, and the evidence for it.
+
+    `agreement` is the mean cosine, −1 … 1, between the images of `held_out` rows (h, d) under two fits on
+    disjoint halves of the other rows; NaN until both exist. `chance` is reached once in 1,000 times by fits
+    that have in common only the spread along their axes. `same` is the share of these rows, 0 … 1, whose
+    image under one fit is nearest to their image under the other. `half` is the mapping of one half.
+
+    Fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. On words and
+    sentences, at most one in four of these also has a `same` of .75; fits to unrelated or wrongly matched
+    spaces had at most .12. Spaces that share 20 clusters and nothing within them are wrongly linked: their
+    `same` was .83 (outline in benchmarks/link_rates.py).
+    """
+
+    mapping: np.ndarray
+    agreement: float
+    chance: float
+    half: np.ndarray
+    held_out: np.ndarray
+    same: float = 0.0
+
+    @property
+    def agrees(self) -> bool:
+        return self.agreement > self.chance and self.same >= SAME
+
+
+def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
+    """The rounds of fits on halves of the rows, from up to four starts, until the fits of two halves agree.
+
+    If they agree, the last round is a fit on all rows. Rows need no partner on the other side.
+    """
+    rng = np.random.default_rng((random_state, 5))
+    held_out, *halves_x = _split(X, rng)
+    halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
+    chance, agreement, rounds_left = _chance(X, rng), float("nan"), HALF_ROUNDS
+    fits: list[list[np.ndarray]] = [[], []]
+    for _ in range(STARTS):
+        for half, own in zip(halves, fits, strict=True):
+            rounds = damped_rounds(*half, first_rotation_without_pairs(*half, rng), rng)
+            for mapping in islice(rounds, FIRST_ROUNDS):
+                yield ClusterFit(mapping, agreement, chance, mapping, held_out)
+            own.append(mapping)
+        agreement, places = _best(held_out, *fits)
+        both = [own[place] for own, place in zip(fits, places, strict=True)]
+        while agreement > _PROMISING and rounds_left > 0:
+            for _ in range(_LOOKED_AT):
+                both = [next(damped_rounds(*half, fit, rng)) for half, fit in zip(halves, both, strict=True)]
+                yield ClusterFit(both[0], agreement, chance, both[0], held_out)
+            rounds_left, before, agreement = rounds_left - _LOOKED_AT, agreement, _agreement(held_out, *both)
+            if agreement - before < _STALLED:
+                break
+        for own, place, fit in zip(fits, places, both, strict=True):
+            own[place] = fit
+        same = _share_in_place(held_out, *both)
+        linked = ClusterFit(orthogonal(sum(both)), agreement, chance, both[0], held_out, same)
+        if linked.agrees:
+            break
+    for mapping in islice(damped_rounds(X, Y, linked.mapping, rng), LAST_ROUNDS * linked.agrees):
+        linked = linked._replace(mapping=mapping)
+        yield linked
+    yield linked._replace(mapping=orthogonal(linked.mapping))
+
+
+def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Held-out rows, at most a tenth of the rows, and two halves of the others."""
+    order, n_held_out = rng.permutation(len(rows)), min(_JUDGED_ROWS, len(rows) // 10)
+    return [rows[part] for part in (order[:n_held_out], order[n_held_out::2], order[n_held_out + 1 :: 2])]
+
+
+def _best(
+    rows: np.ndarray, firsts: list[np.ndarray], seconds: list[np.ndarray]
+) -> tuple[float, tuple[int, int]]:
+    """The largest agreement between a fit of the first and one of the second half, and the indices of these
+    fits."""
+    cosines = np.array([[_agreement(rows, first, second) for second in seconds] for first in firsts])
+    return float(cosines.max()), divmod(int(cosines.argmax()), len(seconds))
+
+
+def _share_in_place(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+    nearest = (unit_rows(rows @ first) @ unit_rows(rows @ second).T).argmax(axis=1)
+    return float(np.mean(nearest == np.arange(len(rows))))
+
+
+def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+    return float(np.vecdot(unit_rows(rows @ first), unit_rows(rows @ second)).mean(dtype=np.float64))
+
+
+def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
+    """The agreement that two fits with the right axes but random signs exceed once in 1,000 times."""
+    spread = Engine().eigh(X.T @ X)[0] / len(X)
+    return float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
+
+
+PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
+PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
+_FLATTER = 0.2  # power of the covariance; .15 to .25 are equally good, .5 fails
+_RIDGE = 0.1  # λ of the whitening by the anchors
+
+
+def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
+    """A linear mapping (d, e) from at least 10 known pairs (2, p) and from unpaired rows.
+
+    First the long axes of the source are shortened, which helps with any number of pairs. There are two
+    candidates. The map from the pairs alone is the whitened relative representation, decoded in the target.
+    The map with unpaired rows matches them by their whitened relative representations, rotates each onto the
+    mean of its five best by CSLS, and repeats this in damped rounds, where a known pair counts ten times.
+    Cross-validation on the pairs chooses one of the two or their sum, by mean reciprocal rank among all rows.
+    With fewer than 100 pairs, another candidate must lead the map with unpaired rows by more than a standard
+    error.
+    """
+    rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
+    flatter = _flattened(X)
+    X, ranks = unit_rows(X @ flatter), [[], [], []]
+    rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
+    for fold in rng.permutation(FOLDS):
+        held_out = pairs[:, fewer == fold]
+        candidates = _candidates(X, Y, pairs[:, fewer != fold], rng, FOLD_ROUNDS)
+        for place, mapping in enumerate(candidates):
+            mapped = unit_rows(X[held_out[0]] @ mapping)
+            own = np.vecdot(mapped, Y[held_out[1]])
+            ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
+    lead = np.array(ranks) - ranks[-1]  # compared with the mapping with unpaired rows
+    error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
+    return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
+
+
+def _flattened(X: np.ndarray) -> np.ndarray:
+    """A matrix (d, d) that shortens the long axes of X: its covariance to a negative power."""
+    spread, axes = Engine().eigh(X.T @ X)
+    spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
+    return (axes * spread**-_FLATTER @ axes.T).astype(np.float32)
+
+
+def _candidates(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mappings from the pairs alone, by the sum of both, and with unpaired rows."""
+    first, second = X[pairs[0]], Y[pairs[1]]
+    bases = [_whitened(anchors) for anchors in (first, second)]
+    alone = bases[0] @ bases[1].T
+    rows, targets = (
+        side[np.setdiff1d(np.arange(len(side)), known)] for side, known in zip((X, Y), pairs, strict=True)
+    )
+    if min(len(rows), len(targets)) == 0:
+        return alone, alone, alone
+    weights = np.r_[np.ones(min(ROWS, len(rows))), np.full(len(first), PAIRED_WEIGHT)].astype(np.float32)
+    mapping = None
+    for _ in range(rounds):
+        own = rows[rng.choice(len(rows), min(ROWS, len(rows)), replace=False)]
+        other = targets[rng.choice(len(targets), min(TARGETS, len(targets)), replace=False)]
+        queries, keys = unit_rows(own @ (bases[0] if mapping is None else mapping)), other
+        if mapping is None:
+            keys = unit_rows(other @ bases[1])
+        few = min(len(own), len(other))
+        near = mean_of_nearest(queries, keys, other, min(PAIRED_NEAREST, few), min(PAIRED_CROWDING, few))
+        turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)
+        mapping = turned if mapping is None else (mapping + turned) / 2
+    return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
+
+
+def _whitened(anchors: np.ndarray) -> np.ndarray:
+    """The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d)."""
+    values, vectors = np.linalg.eigh(anchors @ anchors.T + _RIDGE * np.eye(len(anchors), dtype=np.float32))
+    return (anchors.T @ (vectors / np.sqrt(values)) @ vectors.T).astype(np.float32)
+
+
+ASSIGNED_BYTES = 64 * 2**20  # size of a block of distances
+Stage = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The best `partner` (n,) of every source row by CSLS, and its `similarity` (n,) float32, −4 … 4.
+
+    CSLS is 2 cos(x, y) − r(x) − r(y), with r the mean cosine to the k nearest rows of the other space.
+    `mutual` (m,) are the source rows that are also the best partner of their best partner. `crowding` is r of
+    both sides, `best` the largest CSLS of every target row.
+    """
+
+    partner: np.ndarray
+    similarity: np.ndarray
+    mutual: np.ndarray
+    crowding: tuple[np.ndarray, np.ndarray]
+    best: np.ndarray
+
+    @property
+    def pairs(self) -> np.ndarray:
+        return np.stack([self.mutual, self.partner[self.mutual]])
+
+    @property
+    def mean(self) -> float:
+        """The mean CSLS of all rows, which is the objective of self-learning."""
+        return float(self.similarity.mean(dtype=np.float64))
+
+
+def match_csls(
+    source: np.ndarray,
+    target: np.ndarray,
+    k: int = 10,
+    *,
+    keep: float = 1.0,
+    rng: np.random.Generator | None = None,
+) -> Matching:
+    """Match unit rows (n, d) with unit rows (m, d) by CSLS (Conneau et al. 2018, eq. 3), in blocks.
+
+    If `keep` is below 1, each cosine is kept with this probability, which helps self-learning to escape a
+    poor start (Artetxe et al. 2018).
+    """
+    if k < 1:
+        raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
+    crowded = crowding_source, crowding_target = crowding(source, target, k)
+    # With two more columns, the product is half the CSLS.
+    source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
+    target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
+    left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
+    partner, best, best_of_target = best_both_ways(source, target, left_out)
+    # Both directions come from the same product, so exact comparison is safe.
+    chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
+    _, first = np.unique(partner[chosen], return_index=True)  # equal rows tie: keep the first
+    return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)

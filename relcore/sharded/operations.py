@@ -1,0 +1,1064 @@
+"""Compare, project and adapt folders of shards."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base import records
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.numbers import counted
+from relcore.base.report import Report
+from relcore.base.rows import mean_row, row_blocks
+from relcore.base.text import as_lines
+from relcore.base.writing import disk_errors, finish_folder
+from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
+from relcore.engine.device import Device, on_device
+from relcore.engine.nearest import need_k
+from relcore.files.saving import OF_VECTORS, write_parquet
+from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
+from relcore.migrate.estimators import apply_steps
+from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.runs.entries import Entry, digest_of
+from relcore.runs.store import Context, Progress, Store, in_use, silent
+from relcore.scores.comparison import LIVE_QUERIES, groups_of, metrics_of_a_pair, scores_of, scores_report
+from relcore.scores.neighbours import CONVENTIONS
+from relcore.scores.passes import (
+    NO_ROWS,
+    AlignedPair,
+    ColumnSums,
+    Plan,
+    RowPair,
+    RowRoles,
+    ScoreRequest,
+    SeveralSums,
+    Sums,
+    needed_rows,
+    to_full_index,
+    to_kept_index,
+)
+from relcore.scores.score import Score
+from relcore.sharded.space import (
+    Shard,
+    ShardBlock,
+    ShardedSpace,
+    aligned,
+    beside,
+    filesystem,
+    finite,
+    is_sharded,
+    listed,
+    need_same_ids,
+    opened,
+    paired,
+    replacing,
+)
+from relcore.spaces.matching import distinct_names
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import row_keys
+
+if TYPE_CHECKING:
+    from relcore.runs.jobs import JobQueue
+
+FAN = 16  # shards after which their sum is stored instead of their results
+_PAUSE = 0.05
+Arrays = dict[str, np.ndarray]
+Shards = tuple[Shard, ...]  # the shards that one job reads together: one of each space
+Partial = tuple[Arrays, dict[str, Any]]  # arrays of bounded size, and JSON
+
+
+class ShardWork(ABC):
+    """A computation on one shard, and the merging of two partial results.
+
+    Subclasses are frozen dataclasses of small settings; large values are stored by `keep`, and referred to by
+    their key.
+
+    Attributes
+    ----------
+    kind : str
+        Name in the store.
+    version : int
+        Increase it when partial results would change.
+    writes : bool
+        Whether it writes files; each shard's result is then stored, so that a missing file costs only its
+        shard.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    writes: ClassVar[bool] = False
+
+    @abstractmethod
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        """A partial result."""
+
+    @abstractmethod
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        """The partial result of the shards of both, with those of `first` before those of `second`."""
+
+    def holds(self, facts: dict[str, Any]) -> bool:
+        """Whether a partial result is still valid, for example its files still exist."""
+        return True
+
+    def key(self, parts: Sequence[Shards]) -> str:
+        stamps = [
+            [(shard.url, shard.n, shard.width, shard.start, shard.stamp) for shard in part] for part in parts
+        ]
+        return digest_of("shards", self.kind, self.version, self, stamps)
+
+
+class ShardRun(NamedTuple):
+    """One computed shard: process, name, rows, seconds of processor and clock, and peak memory in MB."""
+
+    worker: str
+    shard: str
+    rows: int
+    cpu: float
+    seconds: float
+    peak_mb: float
+
+
+class PassResult(NamedTuple):
+    """The merged result of a pass; `ran` has every shard, `computed` counts those of this run, and `seconds`
+    is its duration.
+    """
+
+    arrays: Arrays
+    facts: dict[str, Any]
+    ran: tuple[ShardRun, ...]
+    computed: int
+    seconds: float
+
+
+def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
+    if context.store.has(context.key, own=True):  # by a worker that died before it reported
+        return
+    cpu, clock = time.process_time(), time.monotonic()
+    arrays, facts = work.of_shard(shards, context.store, context.report)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # kilobytes on Linux
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]
+    context.put(arrays, {"facts": facts, "ran": [ran]})
+
+
+@dataclass
+class Runner:
+    """Runs passes on a queue's workers, or in this process without one, and keeps their measurements."""
+
+    store: Store
+    queue: JobQueue | None = None
+    report: Progress = silent
+    done: list[tuple[str, PassResult]] = field(default_factory=list)
+
+    def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
+        """Compute the missing results and merge all of them."""
+        started = time.monotonic()
+        with in_use():
+            total = _Total(work, list(parts), self.store)
+            missing = total.missing()
+            if self.queue is None:
+                for number, part in enumerate(missing):
+                    self._tell(total, len(missing) - number, title, part[0].name)
+                    shard_job(Context(work.key([part]), self.store), work=work, shards=part)
+            else:
+                self._on_workers(work, missing, title, total)
+            total.add(())
+            self._tell(total, 0, title, "")
+        facts = total.entry.metadata
+        ran = tuple(ShardRun(*row) for row in facts["ran"])
+        seconds = time.monotonic() - started
+        result = PassResult(dict(total.entry.arrays), facts["facts"], ran, len(missing), seconds)
+        self.done.append((title, result))
+        return result
+
+    def _tell(self, total: _Total, left: float, title: str, text: str) -> None:
+        n = len(total.parts)
+        self.report(n - left, n, f"{title}: {text}" if text else title)
+
+    def _on_workers(self, work: ShardWork, missing: list[Shards], title: str, total: _Total) -> None:
+        jobs = {}
+        for part in missing:
+            key, name = work.key([part]), f"{title or work.kind}: {part[0].name}"
+            jobs[key] = self.queue.submit(key, shard_job, title=name, work=work, shards=part)
+        try:
+            waiting, n = dict(jobs), len(total.parts)
+            while waiting:
+                statuses = {key: job.status() for key, job in waiting.items()}
+                for status in statuses.values():
+                    if status.state in ("failed", "cancelled"):
+                        again = "a shard was cancelled; run the same command again to resume"
+                        raise SpaceError(status.error or again)
+                waiting = {key: job for key, job in waiting.items() if not statuses[key].ended}
+                total.add(waiting)
+                running = [
+                    status.done / status.total
+                    for status in statuses.values()
+                    if status.state == "running" and status.total
+                ]
+                self._tell(total, len(waiting) - sum(running), title, f"{n - len(waiting):,} of {n:,} shards")
+                if waiting:
+                    time.sleep(_PAUSE)
+        except BaseException:
+            for job in reversed(jobs.values()):
+                if not job.status().ended:
+                    job.cancel()
+            raise
+
+    @property
+    def peaks(self) -> dict[str, float]:
+        """Worker → its peak memory over all passes, in MB."""
+        shards = [shard for _, result in self.done for shard in result.ran]
+        return {shard.worker: shard.peak_mb for shard in sorted(shards, key=lambda shard: shard.peak_mb)}
+
+    def describe(self) -> list[str]:
+        lines = []
+        for title, result in self.done:
+            rows = sum(shard.rows for shard in result.ran)
+            seconds = sum(shard.seconds for shard in result.ran)
+            kept = len(result.ran) - result.computed
+            lines.append(
+                f"{title}: {len(result.ran):,} shards{f', {kept:,} of them found in the store' * bool(kept)},"
+                f" {result.seconds:.1f} s, {rows / max(seconds, 1e-9):,.0f} rows a second and worker"
+            )
+        if peaks := self.peaks:
+            most = f"{max(peaks.values()):,.0f} MB"
+            lines.append(f"Most memory of a worker: {most}, of {len(peaks):,} processes")
+        return lines
+
+
+class _Total:
+    """The sum of the first shards, added in order, so that it is equal to the last bit each time. It is
+    stored every 16 shards, and the results that it contains are removed.
+    """
+
+    def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
+        self.work, self.parts, self.store = work, parts, store
+        self.n, self.entry, self._added = 0, None, []
+        ends = [len(parts), *range(len(parts) // FAN * FAN, 0, -FAN)]
+        kept = ((n, work.key(parts[:n])) for n in ends)
+        if known := next((place for place in kept if self._is_good(place[1])), None):
+            self.n, self.entry, self._added = known[0], store.get(known[1]), [known[1]]
+
+    def missing(self) -> list[Shards]:
+        keys = {self.work.key([part]): part for part in self.parts[self.n :]}
+        missing = {key: part for key, part in keys.items() if not self._is_good(key)}
+        for key in missing:  # damaged, or its files are gone
+            self.store.remove(key)
+        return list(missing.values())
+
+    def add(self, waiting: Container[str]) -> None:
+        """Add the results of further shards, up to the first shard that is still `waiting`."""
+        while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
+            entry = self.store.get(key)
+            if entry is None:
+                name = self.parts[self.n][0].name
+                raise SpaceError(
+                    f"{name}: expected its result in the store, got none; run the same command again"
+                )
+            if self.entry is not None:
+                ran = [*self.entry.metadata["ran"], *entry.metadata["ran"]]
+                arrays, facts = self.work.merged(self.entry, entry, self.store)
+                entry = Entry(arrays, {"facts": facts, "ran": ran})
+            self.n, self.entry = self.n + 1, entry
+            self._added.append(key)
+            if self.n > 1 and (self.n % FAN == 0 or self.n == len(self.parts)):
+                whole = self.work.key(self.parts[: self.n])
+                self.store.put(whole, entry.arrays, entry.metadata)
+                for part in () if self.work.writes else self._added:
+                    self.store.remove(part)
+                self._added = [whole]
+
+    def _is_good(self, key: str) -> bool:
+        summary = self.store.summary(key) if self.store.has(key) else None
+        return summary is not None and self.work.holds(summary.metadata["facts"])
+
+
+# Data that all jobs of a pass need and that are too large for a setting, such as anchors.
+
+T = TypeVar("T")
+_read: dict[type, tuple[str, Any]] = {}
+
+
+def keep(store: Store, value: Any) -> str:
+    """Store a dataclass of arrays and settings; returns the key by which workers `read` it."""
+    arrays, record = records.pack(value)
+    key = digest_of("for workers", type(value).__name__, arrays, record)
+    if not store.has(key):
+        store.put(key, arrays, record)
+    return key
+
+
+def read(store: Store, key: str, kind: type[T]) -> T:
+    """The value that was stored; consecutive shards of a process get the same object."""
+    known = _read.get(kind)
+    if known is None or known[0] != key:
+        entry = store.get(key)
+        if entry is None:
+            raise SpaceError(f"expected {kind.__name__} in the store, got none; run the same command again")
+        known = _read[kind] = key, records.unpack(kind, entry.arrays, entry.metadata)
+    return known[1]
+
+
+def live_rows(
+    shards: Shards, report: Progress, size: int = 0, labels: bool = False
+) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
+    """Yields blocks, cut to at most `size` rows. Each has the rows with a direction in every space, their
+    numbers in the whole space, and their vectors in each space.
+    """
+    for blocks in aligned(shards, labels):
+        for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
+            vectors = [block.vectors[part] for block in blocks]
+            alive = np.flatnonzero(np.logical_and.reduce([rows.any(axis=1) for rows in vectors]))
+            if len(alive) < part.stop - part.start:
+                vectors = [rows[alive] for rows in vectors]
+            alive += part.start
+            yield blocks, alive, shards[0].start + blocks[0].first + alive, vectors
+            report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
+
+
+# The first pass: means, rows without direction, and which rows are anchors or queries.
+
+_MOST_DROPPED = 1_000_000  # their numbers are stored: 8 MB
+_MOST_CLASSES = 100_000
+
+
+@dataclass(frozen=True)
+class Survey(ShardWork):
+    """Sums of the rows with a direction in every space, and candidates for queries.
+
+    Arrays: sums_0, sums_1, from `ColumnSums`; dropped (m,), zero rows; keys and rows (n_candidates,), those
+    with the smallest `row_keys`, ascending; wanted (2, m), the index in the ids `wanted` and the row. Facts:
+    n, rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
+
+    `n_candidates` is the number of queries to draw plus the number of anchors; `stream` and `random_state`
+    are as in `Split`.
+    """
+
+    kind: ClassVar[str] = "survey"
+    version: ClassVar[int] = 4
+
+    n_candidates: int = 0
+    stream: str = "queries"
+    random_state: int = 0
+    wanted: tuple[str, ...] = ()
+    classes_of: int = -1
+
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        sums, dropped, classes = [ColumnSums(shard.width) for shard in shards], [], Counter()
+        wanted, places = pd.Index(self.wanted, dtype=object), []
+        smallest = np.empty(0), np.empty(0, np.int64)
+        for blocks, alive, rows, vectors in live_rows(shards, report, labels=self.classes_of >= 0):
+            need_same_ids(shards, blocks)
+            for shard, block, side, X in zip(shards, blocks, sums, vectors, strict=True):
+                finite(shard, block)
+                side.add(X)
+            first = shards[0].start + blocks[0].first
+            every = np.arange(first, first + len(blocks[0].vectors))
+            dropped.append(np.setdiff1d(every, rows, assume_unique=True))
+            ids = shards[0].ids_of(blocks[0]) if self.n_candidates or len(wanted) else None
+            if ids is not None and shards[0].ids:
+                index = pd.Index(ids, dtype=object)
+                if not index.is_unique:
+                    twice = index[index.duplicated()].unique()
+                    raise SpaceError(
+                        f"{shards[0].name}: ids must be distinct, {len(twice):,} occur more than once, first"
+                        f" {quote(twice[:3])}; mend them"
+                    )
+                where = wanted.get_indexer(ids) if len(wanted) else np.full(len(ids), -1)
+                places.append(np.stack([where, every])[:, where >= 0])
+            if self.n_candidates:
+                keys = row_keys(ids[alive], self.stream, self.random_state)
+                smallest = self._smallest(smallest, (keys, rows))
+            if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
+                labels = blocks[self.classes_of].labels
+                classes.update(labels[row] for row in alive if labels[row])
+        arrays = {f"sums_{side}": total.packed() for side, total in enumerate(sums)}
+        arrays |= {"keys": smallest[0], "rows": smallest[1]}
+        arrays["dropped"] = _few(np.concatenate([*dropped, np.empty(0, np.int64)]))
+        arrays["wanted"] = np.concatenate([*places, np.empty((2, 0), np.int64)], axis=1)
+        return arrays, {"n": sums[0].n, "classes": _few_classes(classes)}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        pairs = {name: (array, second.arrays[name]) for name, array in first.arrays.items()}
+        keys, rows = self._smallest(*zip(pairs.pop("keys"), pairs.pop("rows"), strict=True))
+        arrays = {"keys": keys, "rows": rows, "dropped": _few(np.concatenate(pairs.pop("dropped")))}
+        arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
+        for name, (sums, more) in pairs.items():
+            arrays[name] = ColumnSums.unpacked(sums).merge(ColumnSums.unpacked(more)).packed()
+        facts, more = first.metadata["facts"], second.metadata["facts"]
+        classes = None
+        if None not in (facts["classes"], more["classes"]):
+            classes = _few_classes(Counter(facts["classes"]) + Counter(more["classes"]))
+        return arrays, {"n": facts["n"] + more["n"], "classes": classes}
+
+    def _smallest(
+        self, held: tuple[np.ndarray, np.ndarray], more: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        keys, rows = more
+        if 0 < len(held[0]) == self.n_candidates:
+            near = keys < held[0][-1]
+            keys, rows = keys[near], rows[near]
+        keys, rows = np.concatenate([held[0], keys]), np.concatenate([held[1], rows])
+        order = np.argsort(keys, kind="stable")[: self.n_candidates]
+        return keys[order], rows[order]
+
+
+def column_sums(survey: PassResult, side: int) -> ColumnSums:
+    return ColumnSums.unpacked(survey.arrays[f"sums_{side}"])
+
+
+def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
+    """Raise a SpaceError if two candidates for queries have the same id; rows of one id have equal keys, so
+    they are adjacent.
+    """
+    keys, rows = survey.arrays["keys"], survey.arrays["rows"]
+    pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
+    if not len(pairs) or not space.shards[0].ids:
+        return
+    first, second = rows[pairs], rows[pairs + 1]
+    same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
+    if len(same):
+        rows = int(first[same[0]]), int(second[same[0]])
+        names = [next(shard.name for shard in space.shards if row < shard.start + shard.n) for row in rows]
+        raise SpaceError(
+            f"{space.name}: ids must be distinct, {quote(space.ids_of(first[same[:1]]))} occurs more than"
+            f" once, in {names[0]!r} and in {names[1]!r}; leave out rows that were written twice"
+        )
+
+
+def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
+    return dict(classes) if len(classes) <= _MOST_CLASSES else None
+
+
+def _few(dropped: np.ndarray) -> np.ndarray:
+    if len(dropped) > _MOST_DROPPED:
+        raise SpaceError(
+            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in these shards and more"
+            " to come; leave them out when the shards are written"
+        )
+    return dropped
+
+
+# Reading a few rows, such as anchors and queries, into memory.
+
+
+@dataclass(frozen=True, eq=False)
+class RowList:
+    """Ascending row numbers (m,) of the whole space."""
+
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class Gather(ShardWork):
+    """The vectors, in every space, of the `RowList` stored under a key.
+
+    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: ids and labels of the
+    first space, None if a shard lacks them.
+    """
+
+    kind: ClassVar[str] = "gather"
+    version: ClassVar[int] = 3
+
+    wanted: str
+    texts: bool = False
+    vectors: bool = True
+
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        shard, rows = shards[0], read(store, self.wanted, RowList).rows
+        here = rows[(rows >= shard.start) & (rows < shard.start + shard.n)]
+        arrays, ids, labels = {"rows": here}, [], []
+        if self.vectors:
+            arrays |= {f"vectors_{side}": part.take(here - shard.start) for side, part in enumerate(shards)}
+        if not self.texts:
+            return arrays, {}
+        for block, _, places in shard.holding(here - shard.start, labels=True):
+            ids += shard.ids_of(block)[places].tolist()
+            labels += [block.labels[place] for place in places] if shard.labels else []
+        return arrays, {"ids": ids, "labels": labels if shard.labels else None}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        arrays = {name: np.concatenate([rows, second.arrays[name]]) for name, rows in first.arrays.items()}
+        pairs = {
+            name: (texts, second.metadata["facts"][name]) for name, texts in first.metadata["facts"].items()
+        }
+        return arrays, {name: None if None in pair else pair[0] + pair[1] for name, pair in pairs.items()}
+
+
+def gather(
+    runner: Runner, parts: Sequence[Shards], rows: np.ndarray, texts: bool = False, vectors: bool = True
+) -> PassResult:
+    """The result of `Gather` for these rows without repetition."""
+    key = keep(runner.store, RowList(np.unique(np.asarray(rows, dtype=np.int64))))
+    return runner.run(Gather(key, texts, vectors), parts, "gather rows")
+
+
+# Which rows are anchors.
+
+
+def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
+    """The ids to look for while shards are read; () if ids are row numbers."""
+    return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
+
+
+def chosen_anchors(
+    space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
+) -> np.ndarray:
+    """Row numbers of anchors: of these ids, in order, or of that many random rows. The random rows are those
+    of `select_anchors` with "random" on all rows in memory.
+    """
+    dropped = survey.arrays["dropped"]
+    if isinstance(anchors, int):
+        alive = space.n - len(dropped)
+        if not 1 <= anchors <= alive:
+            raise SpaceError(
+                f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {anchors:,}"
+            )
+        drawn = np.random.default_rng(random_state).choice(alive, anchors, replace=False)
+        return to_full_index(drawn, dropped)
+    ids, n_ids = list(anchors), len(set(anchors))
+    if not ids or n_ids < len(ids):
+        raise SpaceError(
+            f"anchors: expected distinct ids, at least one, got {len(ids)}, {n_ids} of them distinct"
+        )
+    rows = np.full(len(ids), -1, dtype=np.int64)
+    if space.shards[0].ids:
+        places, numbers = survey.arrays["wanted"]
+        rows[places] = numbers
+        if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
+            raise SpaceError(
+                f"anchors: expected ids of one row each, {len(several)} occur more than once in"
+                f" {space.name!r}, first {quote(several[:3])}; make the ids distinct"
+            )
+    else:
+        rows[:] = [
+            int(id_) if id_.isdecimal() and f"{int(id_)}" == id_ and int(id_) < space.n else -1 for id_ in ids
+        ]
+    if unknown := [id_ for id_, row in zip(ids, rows, strict=True) if row < 0]:
+        raise SpaceError(
+            f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}"
+        )
+    if zero := [ids[place] for place in np.flatnonzero(np.isin(rows, dropped))]:
+        raise SpaceError(
+            f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them"
+        )
+    return rows
+
+
+# A sample as a space in memory.
+
+MOST_ROWS = 1_000_000  # that four panes can draw
+SAMPLE = 200_000
+_SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
+
+
+def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
+    """The spec of the sample that `sample_job` draws; its key changes when a shard is written again."""
+    rows = min(n_rows, space.n)
+    key = digest_of("sample of shards", 1, space.place, space.digest, rows)
+    return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
+
+
+def sample_job(context: Context, *, place: str, n_rows: int) -> None:
+    """Draw the sample, and store it under the context's key."""
+    stamp, space = folder_stamp(place), ShardedSpace.open(place)
+    drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
+    put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
+
+
+sample_job.on_cpu = True  # does not wait for a GPU
+
+
+def too_large(place: str) -> ShardedSpace | None:
+    """The space of a folder that the app opens as a sample, because it has more rows than panes draw or is at
+    an address; else None.
+
+    Names or equal ids reveal a folder of separate spaces, such as checkpoints.
+    """
+    if not is_sharded(place):
+        return None
+    space = ShardedSpace.open(place)
+    if is_address(place):
+        return space
+    if space.n <= MOST_ROWS or any(_SERIES.search(shard.name) for shard in space.shards):
+        return None
+    first, second = (next(shard.blocks(1)).ids for shard in space.shards[:2])
+    return None if first is not None and first == second else space
+
+
+def sample_shards(
+    space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
+) -> LatentSpace:
+    """A sample of `n_rows` rows that have a direction, or of all, with ids and labels, in the order of the
+    shards.
+
+    Rows are drawn by a hash of their ids: the same ones for spaces with the same ids, however the shards are
+    cut. Rows with the ids `also`, such as seed pairs, are always included.
+    """
+    if n_rows < 1:
+        raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
+    work = Survey(min(n_rows, space.n), "sample", random_state, wanted_ids(space, also))
+    survey = runner.run(work, space.alone, "survey")
+    rows = survey.arrays["rows"]
+    if also:
+        rows = np.union1d(rows, chosen_anchors(space, survey, also))
+    drawn = gather(runner, space.alone, rows, texts=True)
+    vectors, texts = drawn.arrays["vectors_0"], drawn.facts
+    return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
+
+
+_ROWS = 8192  # rows per block: relative rows are wider than their sources
+MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
+_MOST_MUTUAL = 20_000_000  # rows; the chance level of "mutual" permutes all row numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """The plans of one pass. Row numbers do not count the `dropped` rows (m,), ascending; `labels_of` is the
+    space whose labels give the classes, −1 for none.
+    """
+
+    each: tuple[Plan, ...]
+    dropped: np.ndarray
+    labels_of: int = -1
+
+
+@dataclass(frozen=True)
+class BlockWork(ShardWork):
+    kind: ClassVar[str] = "compare"
+    version: ClassVar[int] = 4
+
+    plans: str
+
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        return on_device(lambda where: self._summed(shards, store, report, where)).to_arrays(), {}
+
+    def _summed(self, shards: Shards, store: Store, report: Progress, where: Device) -> SeveralSums:
+        plans, labelled = read(store, self.plans, Plans), None
+        sums, classes_of = SeveralSums(plans.each, where), plans.labels_of
+        for blocks, alive, rows, vectors in live_rows(shards, report, _ROWS, labels=classes_of >= 0):
+            if classes_of >= 0:
+                labels = blocks[classes_of].labels
+                labelled = np.array([labels[row] != "" for row in alive], dtype=bool)
+            sums.add(*vectors, to_kept_index(rows, plans.dropped), labelled)
+        return sums
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        plans = read(store, self.plans, Plans).each
+        sums, more = (SeveralSums.from_arrays(plans, entry.arrays) for entry in (first, second))
+        sums.merge(more)
+        return sums.to_arrays(), {}
+
+
+@dataclass(frozen=True)
+class ShardedScores:
+    """Scores by representation and metric. `n` rows have a direction in both spaces, `n_zero` are left out;
+    anchors (k,) are row numbers.
+    """
+
+    scores: dict[str, dict[str, Score]]
+    n: int
+    n_zero: int
+    anchors: np.ndarray
+
+    def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
+        """A report of every score with its chance level; `passes` are facts about the passes over the
+        rows."""
+        names = distinct_names((source, target))
+        sentence = f"{names[0]} and {names[1]}, {counted(len(self.anchors), 'anchor')}"
+        sentence += f", {counted(len(source.shards), 'shard')} each."
+        facts = {"source": names[0], "target": names[1], "n": self.n}
+        facts |= {"anchors": source.ids_of(self.anchors), **passes}
+        return scores_report(self.scores, sentence, facts, also=passes["passes"])
+
+
+def compare_shards(
+    source: ShardedSpace,
+    target: ShardedSpace,
+    anchors: int | Sequence[str],
+    runner: Runner,
+    spec: ProjectionSpec | None = None,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int = LIVE_QUERIES,
+    random_state: int = 0,
+) -> ShardedScores:
+    """The scores of `score_forms` for all representations; anchors are ids, or a number of random rows, or 0.
+
+    The numbers equal those of both spaces in memory, up to rounding. Class agreement needs at most 100,000
+    classes; metrics that read rows are left out.
+    """
+    need_one_of("convention", convention, CONVENTIONS)
+    if not 1 <= n_queries <= MOST_QUERIES:
+        raise SpaceError(
+            f"n_queries: expected 1 … {MOST_QUERIES:,} queries by shard, got {n_queries:,}; take a sample"
+        )
+    if convention == "mutual" and source.n > _MOST_MUTUAL:
+        raise SpaceError(
+            f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
+        )
+    spaces, parts = (source, target), paired(source, target)
+    # The classes are those of `comparison.class_labels`: the source's labels, or the target's.
+    classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
+    n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
+    work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
+    survey = runner.run(work, parts, "survey")
+    need_distinct_ids(source, survey)
+    chosen = NO_ROWS if anchors == 0 else chosen_anchors(source, survey, anchors, random_state)
+    rows = ShardedPair(spaces, parts, survey, classes_of, runner)
+    requests = []
+    for group in groups_of(REPRESENTATIONS if len(chosen) else ("absolute",)):
+        fitted = NO_ROWS if group[0] == "absolute" else to_kept_index(chosen, rows.dropped)
+        roles = RowRoles(rows.n, fitted, rows.queries(n_queries, fitted), np.sort(fitted), rows.labelled)
+        of = f" of {source.name!r} and {target.name!r}"
+        need_k(k, len(roles), len(roles) - (convention == "mutual"), of)
+        requests.append((ScoreRequest(group, spec or ProjectionSpec(), k, convention), roles))
+    pairs = [
+        AlignedPair.passed(rows, form, seen) for seen in rows.sums_of(requests) for form in seen.plan.forms
+    ]
+    rows.gather_listed(pairs)
+    metrics = [name for name in metrics_of_a_pair() if METRICS[name].load().reads != "rows"]
+    scores = {pair.form: scores_of(pair, metrics) for pair in pairs}
+    return ShardedScores(scores, rows.n, len(rows.dropped), chosen)
+
+
+class ShardedPair(RowPair):
+    """A pair whose rows are read by shard, without those that are zero in a space, as in a `Match`.
+
+    Classes are ignored if most rows have no label, or if there are too many classes.
+    """
+
+    def __init__(
+        self,
+        spaces: Sequence[ShardedSpace],
+        parts: Sequence[Shards],
+        survey: PassResult,
+        classes_of: int,
+        runner: Runner,
+    ) -> None:
+        self.spaces, self.parts, self.survey, self.runner = spaces, parts, survey, runner
+        self.n, self.dropped, self._classes_of = survey.facts["n"], survey.arrays["dropped"], classes_of
+        self._rows, self._vectors = NO_ROWS, [np.empty((0, space.width), np.float32) for space in spaces]
+        self._sizes = survey.facts["classes"] or {}
+        labelled = sum(self._sizes.values())
+        self.labelled = "" if 2 * labelled <= self.n else "all" if labelled == self.n else "some"
+        self._numbers = {"": -1} | {label: number for number, label in enumerate(self._sizes)}
+
+    def __len__(self) -> int:
+        return self.n
+
+    @cached_property
+    def sums(self) -> tuple[ColumnSums, ColumnSums]:
+        return column_sums(self.survey, 0), column_sums(self.survey, 1)
+
+    def queries(self, n_queries: int, anchors: np.ndarray) -> np.ndarray:
+        rows = to_kept_index(self.survey.arrays["rows"], self.dropped)
+        return np.sort(rows[~np.isin(rows, anchors)][:n_queries])
+
+    def take(self, side: int, rows: np.ndarray) -> np.ndarray:
+        self.gather(rows)
+        return self._vectors[side][np.searchsorted(self._rows, rows)]
+
+    def gather(self, rows: np.ndarray) -> None:
+        """Read those of the rows that are not yet in memory, from both spaces, in one pass."""
+        missing = np.setdiff1d(rows, self._rows)
+        if not len(missing):
+            return
+        arrays = gather(self.runner, self.parts, to_full_index(missing, self.dropped)).arrays
+        order = np.argsort(together := np.concatenate([self._rows, missing]))
+        self._rows = together[order]
+        for side in (0, 1):
+            self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
+
+    def gather_listed(self, pairs: Sequence[AlignedPair]) -> None:
+        """Read the last neighbours of the listed rows, for notes, and the classes."""
+        plans = [pair.searched.plan for pair in pairs]
+        tops = [
+            top.rows for pair in pairs for name, top in pair.searched.tops.items() if "/longest/" not in name
+        ]
+        self.gather(np.unique(np.concatenate([NO_ROWS, *(rows[:, -2:].ravel() for rows in tops)])))
+        if not self.labelled:
+            return
+        more = [rows for plan in plans for rows in (plan.roles.queries, plan.roles.anchors)]
+        rows = np.unique(np.concatenate([*more, *(rows.ravel() for rows in tops)]))
+        self._labelled_rows, of = rows[rows >= 0], self.spaces[self._classes_of].alone
+        numbers = to_full_index(self._labelled_rows, self.dropped)
+        labels = gather(self.runner, of, numbers, texts=True, vectors=False).facts["labels"]
+        self._classes = np.array([self._numbers[label] for label in labels])
+
+    def names(self, rows: np.ndarray) -> Sequence[str]:
+        return self.spaces[0].ids_of(to_full_index(rows, self.dropped))
+
+    def classes_of(self, rows: np.ndarray) -> np.ndarray:
+        return self._classes[np.searchsorted(self._labelled_rows, rows)]
+
+    def class_sizes(self, left_out: np.ndarray) -> np.ndarray:
+        classes = self.classes_of(left_out)
+        sizes = np.array(list(self._sizes.values()), np.int64)
+        sizes -= np.bincount(classes[classes >= 0], minlength=len(sizes))
+        return sizes[sizes > 0]
+
+    def plan(self, question: ScoreRequest, roles: RowRoles) -> Plan:
+        self.gather(np.unique(np.concatenate(list(needed_rows(question, roles).values()))))
+        return super().plan(question, roles)
+
+    def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
+        together = Plans(tuple(plans), self.dropped, self._classes_of if self.labelled == "some" else -1)
+        key = keep(self.runner.store, together)
+        arrays = self.runner.run(BlockWork(key), self.parts, "compare").arrays
+        return SeveralSums.from_arrays(plans, arrays).each
+
+
+# Maps of rows before they are written: stored once, and fitted once in each worker.
+
+RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectionMap:
+    """The projection on anchors (k, d) of a space with this mean (d,)."""
+
+    anchors: np.ndarray
+    mean: np.ndarray
+    spec: ProjectionSpec
+    whiten: bool = False
+
+    @cached_property
+    def function(self) -> RowMap:
+        projection = self.spec.projection(self.whiten)
+        return projection.fit_from(self.mean, self.anchors, self.anchors).transform
+
+
+@dataclass(frozen=True, eq=False)
+class AdapterMap:
+    """The steps of an adapter on one side: class names and arrays."""
+
+    steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
+
+    @cached_property
+    def function(self) -> RowMap:
+        from relcore.migrate import estimators
+
+        steps = tuple(getattr(estimators, name)(**arrays) for name, arrays in self.steps)
+        return lambda X: apply_steps(steps, X)
+
+
+_MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
+
+# The folder of mapped shards: one file per shard, either complete or missing.
+
+FORMATS = ("npy", "parquet")
+MARK = "_relscope.json"  # the work's mark in the folder; names with _ are no shards
+_MAPPED_ROWS = 16384  # at once
+
+
+@dataclass(frozen=True)
+class WriteRows(ShardWork):
+    """Write every row through a map, with id and label, into the folder `goal`. Facts: files, names by shard;
+    rows, width.
+    """
+
+    kind: ClassVar[str] = "write rows"
+    version: ClassVar[int] = 3
+    writes: ClassVar[bool] = True
+
+    map: str
+    of: str
+    goal: str
+    format: str
+
+    def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
+        (shard,), function = shards, read(store, self.map, _MAPS[self.of]).function
+        width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
+        url = beside(_written_to(self.goal), f"{shard.name.rsplit('.', 1)[0]}.{self.format}")
+        blocks = self._mapped(shard, function, report)
+        urls = (_write_npy if self.format == "npy" else _write_parquet)(url, shard, blocks, width)
+        files = [url.rsplit("/", 1)[1] for url in urls]
+        return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
+        facts, more = first.metadata["facts"], second.metadata["facts"]
+        return {}, facts | {"files": facts["files"] | more["files"], "rows": facts["rows"] + more["rows"]}
+
+    def holds(self, facts: dict) -> bool:
+        files, path = filesystem(_written_to(self.goal))
+        return all(files.exists(beside(path, name)) for names in facts["files"].values() for name in names)
+
+    @staticmethod
+    def _mapped(shard: Shard, function: RowMap, report: Progress) -> Iterator[ShardBlock]:
+        for block in shard.blocks(labels=True):
+            vectors = finite(shard, block)
+            for part in row_blocks(len(vectors), _MAPPED_ROWS):
+                texts = [None if column is None else column[part] for column in (block.ids, block.labels)]
+                yield ShardBlock(block.first + part.start, function(vectors[part]), *texts)
+                report(block.first + part.stop, shard.n, shard.name)
+
+
+def _write_npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
+    stem = url.rsplit(".", 1)[0]
+    urls = {what: f"{stem}.{what}.txt" for what in ("ids", "labels") if getattr(shard, what)}
+    with ExitStack() as open_files:  # the vectors are closed last, so their file appears only when all do
+        stream = open_files.enter_context(replacing(url))
+        texts = {what: open_files.enter_context(replacing(text)) for what, text in urls.items()}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (shard.n, width)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        for block in blocks:
+            stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
+            for what, text in texts.items():
+                text.write(as_lines(getattr(block, what), shard.name, what, first=not block.first))
+    return [url, *urls.values()]
+
+
+def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
+    import pyarrow as pa
+
+    names = [name for name, column in (("id", shard.ids), ("label", shard.labels)) if column]
+    fields = [(name, pa.string()) for name in names]
+    schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
+
+    def table(block: ShardBlock) -> Any:
+        values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
+        texts = {"id": block.ids, "label": block.labels}
+        columns = {name: pa.array(texts[name], pa.string()) for name in names}
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(values, width)
+        return pa.table(columns, schema)
+
+    with replacing(url) as stream:
+        write_parquet(stream, schema, map(table, blocks), **OF_VECTORS)
+    return [url]
+
+
+def _written_to(goal: str) -> str:
+    """The place of a folder's shards until it is complete: a folder beside it; at an address, one within
+    it."""
+    path = filesystem(goal)[1].rstrip("/")
+    return goal if is_address(goal) or os.path.exists(beside(path, MARK)) else f"{path}.partial"
+
+
+def _need_folder(goal: str, key: str) -> None:
+    """Make the folder to write to, or check that the same work started it."""
+    written_to = _written_to(goal)
+    for place in dict.fromkeys((goal, written_to)):
+        if _begun_by(place) == key:
+            return
+        if _begun_by(place) or (filesystem(place)[0].exists(filesystem(place)[1]) and listed(place)):
+            raise SpaceError(
+                f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose"
+                " another, or remove it"
+            )
+    files, path = filesystem(written_to)
+    files.makedirs(path, exist_ok=True)
+    with replacing(beside(written_to, MARK)) as stream:
+        stream.write(json.dumps({"key": key}).encode())
+
+
+def _begun_by(place: str) -> str:
+    """The key of the work that writes into a folder; "" for none."""
+    files, path = filesystem(place)
+    if not files.exists(beside(path, MARK)):
+        return ""
+    with opened(beside(place, MARK)) as stream, suppress(ValueError, TypeError, KeyError):
+        return json.loads(stream.read())["key"]
+    return "damaged"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A written folder: number of rows, numbers per row, and row numbers of the anchors (k,) in the
+    source."""
+
+    n: int
+    width: int
+    anchors: np.ndarray
+
+
+def write_mapped(
+    source: ShardedSpace,
+    rows: ProjectionMap | AdapterMap,
+    goal: str,
+    form: str,
+    runner: Runner,
+    title: str,
+    anchors: Sequence[int] = (),
+) -> Written:
+    """Write all rows through a map into a folder. A relative path starts at this process's folder, not at a
+    worker's. A stopped run resumes by shard.
+    """
+    goal = goal if is_address(goal) else filesystem(goal)[1]
+    form = form or source.shards[0].written
+    need_one_of("format", form, FORMATS)
+    work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, form)
+    _need_folder(goal, work.key(source.alone))
+    facts = runner.run(work, source.alone, title).facts
+    path = filesystem(goal)[1].rstrip("/")
+    if (written_to := _written_to(goal)) not in (goal, path):
+        with disk_errors(path):
+            finish_folder(Path(written_to), Path(path))
+    return Written(facts["rows"], facts["width"], np.asarray(anchors, dtype=np.int64))
+
+
+def project_shards(
+    source: ShardedSpace,
+    anchors: int | Sequence[str],
+    goal: str,
+    runner: Runner,
+    spec: ProjectionSpec | None = None,
+    *,
+    whiten: bool = False,
+    form: str = "",
+    random_state: int = 0,
+) -> Written:
+    """Write the space relative to anchors (ids, or a number of random rows): (n, k), with ids and labels.
+
+    The coordinates are those of `RelativeProjection` fitted on all rows.
+    """
+    spec = spec or ProjectionSpec()
+    if SIMILARITIES[spec.similarity].load().learns:
+        raise SpaceError(
+            f"similarity: expected one that needs the anchors alone, got {spec.similarity!r}; it is not"
+            " offered by shard"
+        )
+    survey = runner.run(Survey(wanted=wanted_ids(source, anchors)), source.alone, "survey")
+    chosen = chosen_anchors(source, survey, anchors, random_state)
+    arrays = gather(runner, source.alone, chosen).arrays
+    vectors = arrays["vectors_0"][np.searchsorted(arrays["rows"], chosen)]
+    mean = mean_row(vectors, column_sums(survey, 0).total / source.n)
+    return write_mapped(
+        source, ProjectionMap(vectors, mean, spec, whiten), goal, form, runner, "project", chosen
+    )
+
+
+def adapt_shards(
+    adapter: LoadedAdapter,
+    source: ShardedSpace,
+    goal: str,
+    runner: Runner,
+    *,
+    side: str = "queries",
+    form: str = "",
+) -> Written:
+    """Write all rows through an adapter; `side` is their model: "queries" for the new one, "corpus" for the
+    old one.
+    """
+    need_one_of("side", side, SIDES)
+    need_width(adapter, side, source.width, source.name)
+    steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
+    rows = AdapterMap(tuple((type(step).__name__, vars(step)) for step in steps))
+    return write_mapped(source, rows, goal, form, runner, "adapt")
