@@ -27,6 +27,7 @@ from relcore.compare.scene import exportable
 from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
+from tests.plugins.conftest import installed  # noqa: F401
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
 REDRAWN = {"comparison-tsne"}  # t-SNE of version 0.1.0 was scikit-learn's; openTSNE comes to another map
