@@ -352,7 +352,7 @@ def test_a_file_follows_an_anchor_as_the_server_does(fit):
     live = LiveComparison(LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, forms)
     about, units = page_units(pair, np.arange(n), forms, 5, ProjectionSpec(), reduction)
     moved = [60, *anchors[1:]]
-    live.become(moved)
+    live.set_anchors(moved)
     frame, scores = live.frame(row=60), live.scores(n_queries=None)
     found = run(
         "(() => { const arrays = { units0, units1, units2 };"
