@@ -27,7 +27,7 @@ from relcore.compare.scene import exportable
 from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
-from tests.plugins.conftest import installed  # noqa: F401
+from tests.plugins.conftest import _installed
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
 REDRAWN = {"comparison-tsne"}  # t-SNE of version 0.1.0 was scikit-learn's; openTSNE comes to another map
@@ -133,6 +133,13 @@ def assert_same_table(found, expected, same_numbers=True):
             np.testing.assert_array_equal(pd.factorize(got)[0], pd.factorize(known)[0], err_msg=name)
 
 
+@pytest.fixture
+def packages(tmp_path):
+    with _installed(tmp_path):
+        yield
+
+
+@pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder, name):
     need_processor(folder, name)
@@ -159,6 +166,7 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
     assert_same_table(through_file, expected, same_numbers=name not in REDRAWN)
 
 
+@pytest.mark.usefixtures("packages")
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_setting_that_is_unknown_missing_or_of_another_type_is_taken_as_it_was(folder, name):
     need_processor(folder, name, OF_ONE_PROCESSOR | ENCODED)
