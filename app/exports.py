@@ -30,7 +30,7 @@ _GROUPS = {
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
         "Recipe: all settings; `relscope figure FILE` draws them again. Python script: the same settings as"
-        " code, to read and change. Neither contains links or data.",
+        " code, to read and change. Both read your files again: they hold no rows and no pairs of Link.",
     ),
 }
 _SLOW = ("pdf", "svg", "png", "parquet")

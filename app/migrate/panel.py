@@ -238,7 +238,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     head, rest = lead(result)
-    messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
+    messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}{_NO_QUERIES.get(result.relevance, '')}")
     for caution in result.cautions:
         messages.warning(caution)
     columns, *lines = next(one for one in result.report().tables if "vs keep" in one.shown[0]).shown
@@ -256,8 +256,8 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     kind = "judged" if result.relevance == "judgements" else "held-out rows as"
     caption(
         f"{_RELEVANT[result.relevance].format(k=result.k)} {n_queries:,} {kind} queries search"
-        f" {result.n_rows:,} rows. The adapter is fitted on {counted(result.n_pairs, 'pair')}, of"
-        f" {result.n_corpus:,} rows. Differences are rounded after they are taken."
+        f" {result.n_rows:,} rows. The adapter is fitted on {counted(result.n_pairs, 'other row')},"
+        " with vectors by both models. Differences are rounded after they are taken."
     )
     with setup.details:
         caption(
@@ -271,6 +271,7 @@ _OPTIONS_TOLD = (
     "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
     " and of the bridge are added. Cascade: the new model ranks the best {n} rows of the old index."
 )
+_NO_QUERIES = {"labels": " No real queries: rows with the same label count as relevant."}
 _RELEVANT = {
     "judgements": "Relevant for a query: the rows that your judgements name.",
     "labels": "Relevant for a query: the rows of the same label.",
@@ -312,8 +313,18 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
             )
             for name, (label, value, told) in fields.items()
         }
-    _cells(result.costs(Rate(**values)), "migrate.costs")
-    caption(result.cost_note)
+        n = kept(
+            st.number_input,
+            "Rows of your corpus",
+            1,
+            None,
+            result.n_corpus,
+            key=f"migrate.rows-{result.n_corpus}",
+            help="The costs are of a corpus of this size. Scores stay those of the rows here.",
+        )
+    scaled, note = result.scaled(int(n))
+    _cells(scaled.costs(Rate(**values)), "migrate.costs")
+    caption(note)
 
 
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -480,7 +491,7 @@ def _keep_answers(setup: MigrateSetup, answers: BlindAnswers) -> None:
 _LISTED = 200
 _CODE = """from apply import corpus, queries  # the file apply.py needs NumPy and nothing else
 
-scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines; search the two sides with any index"""
+scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines"""
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -648,6 +659,8 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         f" finds: faiss, LanceDB or a list. {onnx}"
     )
     st.code(_CODE, language="python")
+    if not result.rewrites_corpus:
+        st.caption("corpus(…) only scales the old vectors to length 1. The index stays as it is.")
 
 
 def _carried_out(result: MigrationResult) -> str:

@@ -84,6 +84,9 @@ def _setup() -> StitchSetup:
 def table(answers: Answers) -> str:
     """A table as HTML: the answer of each encoder with each head."""
     rows = ""
+    alone = {answers.answer(i, i) for i in range(2)}
+    if len(alone) > 1:
+        rows += "<p>Even unstitched, the two disagree: the digit itself is doubtful.</p>"
     for i in range(2):
         for j in (i, 1 - i):
             ((_, sure),), answer = answers.top(i, j, 1), plain_html(answers.answer(i, j))

@@ -20,7 +20,7 @@ from app.stitch import try_it
 from app.stitch.digits import OPENS
 from app.stitch.try_it import StitchSetup, load_spaces, shared_rows
 from app.tables import short_numbers
-from app.widgets import setting_widget, space_labels
+from app.widgets import setting_widget, space_labels, space_name
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import HEADS, METHODS, STRATEGIES
@@ -81,6 +81,12 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         except SpaceError as error:
             messages.error(error)
             return None, details
+    left_out = [spec for spec in workspace.models[:2] if setup and not example and spec not in setup.specs]
+    if left_out:
+        names = plain(" and ".join(map(space_name, left_out)))
+        st.caption(
+            f"Not here: {names}, of the chosen pair. Stitch needs a label for most rows, and the same in all."
+        )
     if specs and setup is None:
         st.info("Choose at least two encoders and one method.", icon=":material/conversion_path:")
     return setup, details
@@ -119,14 +125,15 @@ def _encode(example: Example) -> None:
     encoding_jobs.submit(example.dataset, data.digest, data.name, example.encoders, here=True)
 
 
-def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
-    """The largest group of spaces that share rows and labels; among equally large groups the one with more
-    rows."""
+def largest_family(specs: list[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> list[SpaceSpec]:
+    """The largest group of spaces that share rows and labels, of those with the chosen pair if there are
+    any; among equally large groups the one with more rows."""
     spaces = dict(zip(specs, load_spaces(specs), strict=True))
     families = [
         [other for other in specs if other == spec or _alike(spaces[spec], spaces[other])] for spec in specs
     ]
-    return max(families, key=lambda family: (len(family), len(spaces[family[0]])))
+    chosen = set(pair)
+    return max(families, key=lambda found: (chosen <= set(found), len(found), len(spaces[found[0]])))
 
 
 @compute.cached(256)
@@ -140,12 +147,14 @@ def _alike(first: LatentSpace, second: LatentSpace) -> bool:
 
 def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | None:
     names, _ = short_names(list(space_labels(candidates).values()))
+    family, pair = largest_family(candidates, workspace.models[:2]), set(workspace.models[:2])
+    usual = sorted(family, key=lambda spec: spec not in pair)
     specs = tuple(
         kept(
             st.multiselect,
             "Encoders",
             candidates,
-            default=largest_family(candidates)[:MOST_ENCODERS],
+            default=usual[:MOST_ENCODERS],
             format_func=dict(zip(candidates, names, strict=True)).get,
             key=f"stitch.encoders-{digest_of(candidates)[:8]}",
             placeholder="Choose two or more",
@@ -317,9 +326,12 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     none = " Empty cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random splits" if n > 1 else "one random split"
+    inverse = ""
+    if any(name.startswith("irp-") for name in result.spec.methods):
+        inverse = " Inverse: similarities give the row of the other model, from pruned anchors or whitened."
     caption(
         "Each row is an encoder, each column the head of a model: the classifier trained on its encoder."
-        f" Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
+        f" Dotted cells are not stitched.{inverse}{none}{lost}{common} {result.tested}, {states}."
         f" {plain(result.untested)} Click a cell for its details."
     )
 

@@ -371,7 +371,9 @@ def lead(answers: Answers, truth: str = "") -> str:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     heads = range(len(answers.heads))
     same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
-    rest = f"{same} of {n} pairs agree with the head on its own encoder.{known}"
+    rest = f"{same} of {n} pairs answer like the head does on its own encoder.{known}"
+    if len(set(own)) > 1:
+        rest += " Heads disagree even on their own encoders, so the item itself may be doubtful."
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""

@@ -173,7 +173,7 @@ def control(runs: StudyRuns) -> None:
         if made:
             came = f"The {total} shown come with Relscope. {made.in_words}"
         if made and n_here:
-            came = f"{n_here:,} of {total} computed here; the others came with Relscope."
+            came = f"{n_here:,} of {total} computed here; the other runs shown came with Relscope."
         stopped = "Stopped. " if standing.stopped and n_left else "" if n_here < len(runs) else "All done. "
         st.caption(f"{stopped}{came or total}", width="content")
         if made:
@@ -182,7 +182,7 @@ def control(runs: StudyRuns) -> None:
             verb = f"Resume: {n_here:,} of {total} done" if begun else "Run them here"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
-                help="Computes them again on this machine, and shows these runs from then on.",
+                help="Computes them again on this machine. Each replaces the one of Relscope.",
                 **start,
             )
 
@@ -277,12 +277,12 @@ def _live(runs: StudyRuns) -> None:
 
 
 def _results(runs: StudyRuns, live: bool) -> None:
-    table = _table(runs, live)
+    table = _table(runs)
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    if live and table["key"].map(queue().store.bundled_group).notna().all():
-        st.caption("These runs come with Relscope. The first run of this machine will replace them here.")
+    if live and (n := int(table["key"].map(queue().store.bundled_group).notna().sum())):
+        st.caption(f"{n:,} of the runs shown came with Relscope. Each is replaced when it has run here.")
     report = study_report(runs, table, queue().store)
     st.markdown(f"**{plain(report.sentence)}**")
     chart = _figure(runs, table, live)
@@ -295,14 +295,10 @@ def _results(runs: StudyRuns, live: bool) -> None:
         _runs(runs, table)
 
 
-def _table(runs: StudyRuns, live: bool = False) -> pd.DataFrame:
-    """The table of the runs; while some are repeated on this machine, only of these. Each is read once,
-    because a finished run never changes."""
+def _table(runs: StudyRuns) -> pd.DataFrame:
+    """The table of the runs, those of this machine before those of Relscope. Each is read once, because a
+    finished run never changes."""
     rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
-    if live and (
-        own := [number for number, row in rows.items() if queue().store.bundled_group(row["key"]) is None]
-    ):
-        rows = {number: rows[number] for number in own}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 

@@ -144,7 +144,7 @@ def _circumstances(result: PairScores) -> str:
     counts = sorted({score.n for score in scores})
     rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     some = next((score for score in scores if score.n_queries < score.n), None)
-    text = f"{rows} rows, paired by id" + (f", {some.n_queries:,} of them as queries" if some else "")
+    text = f"{rows} shared rows" + (f", {some.n_queries:,} of them as queries" if some else "")
     text += f" for their k = {scores[0].k} nearest." if scores[0].k else "."
     if band := result.best_chance:
         first, second, score = result.best

@@ -339,12 +339,12 @@ DELTA = (
 # Maps from a new model's queries to an old model's vectors, each a `migrate.estimators.Adapter`.
 ADAPTERS = {
     "whitened": Named(
-        "Whitened relative",
+        "Relative, whitened",
         ".migrate.estimators:WhitenedRelativeAdapter",
         "whitened similarities to the pairs; the old vectors are projected once",
     ),
     "inverse": Named(
-        "Whitened inverse",
+        "Inverse, whitened",
         ".migrate.estimators:WhitenedInverseAdapter",
         "through whitened relative coordinates into the old space",
     ),

@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -171,7 +171,7 @@ def verdict_of(
         best = max(others, key=lambda name: scores[name].queries.mean())
         headline += f". {_TOLD[best][:1].upper()}{_TOLD[best][1:]} reaches {means[best]}"
         if best == "cascade" and is_dear:
-            headline += ", but saves nothing with so few rows" if small else ", but saves too little"
+            headline += f", but saves nothing with {n_corpus:,} rows" if small else ", but saves too little"
         elif (
             OPTIONS.index(best) > OPTIONS.index(option)
             and scores[best].queries.mean() > scores[option].queries.mean()
@@ -361,7 +361,24 @@ class MigrationResult(Reported):
         told = "▸ is recommended. " * bool(self.verdict.option)
         if self.price:
             return f"{told}A cascade: rows for the whole log of queries, and what one more query adds."
-        return f"{told}Add a log of queries by both models: it tells the rows that a cascade needs."
+        return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
+
+    def scaled(self, n_corpus: int) -> tuple[Self, str]:
+        """The same result with the costs of a corpus of another size, and a note about them.
+
+        Scores and verdict stay those of the rows here. A log's queries would find other rows there, so that
+        only the most rows per query are known.
+        """
+        if n_corpus == self.n_corpus:
+            return self, self.cost_note
+        scaled, note = replace(self, n_corpus=n_corpus, price=None), ""
+        if cascade := self.option("cascade"):
+            n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
+            note = f"With {n_corpus:,} rows, a cascade embeds at most half of them for {n:,} queries."
+            if gain := cascade.to_reembed:
+                note += f" Its {self.metric} is {signed(gain.value)} against re-embedding"
+                note += f" (95 %: {band(gain.low, gain.high)})."
+        return scaled, f"{note} Scores and recommendation are of the {self.n_corpus:,} rows here.".strip()
 
     @property
     def rewrites_corpus(self) -> bool:

@@ -166,7 +166,7 @@ class ThresholdOutcome:
             f"The new threshold {short(self.new_threshold)} passes as many rows as {short(self.threshold)}"
             f" did: {self.accepted_after:.1f} per query, {self.accepted_old:.1f} before."
             f" {percent(self.error_after)} of these decisions differ."
-            f" Unchanged, {self.accepted_before:.1f} rows would pass, and"
+            f" With the old threshold kept, {self.accepted_before:.1f} rows would pass, and"
             f" {percent(self.error_before)} of the decisions differ."
         )
 

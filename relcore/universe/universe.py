@@ -187,8 +187,11 @@ class Universe(Reported):
         """The result in a few sentences."""
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
-            few = f"{FEWEST_ROWS} held-out rows are needed, here are {len(self.test_ids):,}"
-            return f"Too few rows to say how alike these models are: {few}, a fifth of the shared rows."
+            return (
+                f"Too few sure pairs to say how alike these models are: {FEWEST_ROWS} held-out ones are"
+                f" needed, here are {len(self.test_ids):,}. They are a fifth of the shared rows; of links,"
+                f" only confirmed ones count. Share or confirm some {6 * FEWEST_ROWS} rows."
+            )
         table, models = self.table(), f"{len(self.members)} models"
         n, low, high = table.n.min(), *share_interval(float(known.mean()), table.n.min())
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
@@ -197,7 +200,7 @@ class Universe(Reported):
         if self.best_chance and known.max() <= self.best_chance.high:
             says = f"The {models} are no more alike than by chance"
         elif n < _FEWEST_JUDGED:
-            says = f"Too few rows to say how alike the {models} are"
+            says = f"The {models} are alike, but {n:,} rows are too few to say how much"
         text = (
             f"{says}: {mean} of {n:,} held-out rows have the same row nearest in another model (95 %:"
             f" {percent(low)} to {percent(high)}; by chance {percent(float(table.chance.mean()))})."
@@ -209,7 +212,7 @@ class Universe(Reported):
         scores = [score for row in self.scores for score in row if score is not None]
         fitted = max(member.n for member in self.members)
         text = f"The common space has {counted(self.dimension, 'dimension')}."
-        text += f" Maps are fitted on up to {fitted:,} rows, paired by id."
+        text += f" Maps are fitted on up to {fitted:,} shared rows."
         if scores:
             low, high = min(score.n for score in scores), max(score.n for score in scores)
             rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -230,7 +233,7 @@ class Universe(Reported):
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
-        rows = [["model", "dimensions", "rows", "same row is nearest", "by chance"]]
+        rows = [["model", "dimensions", "rows", "same row nearest", "by chance"]]
         for member in self.members:
             share, chance = member.score.top1, 1 / member.score.n
             if member.score.n < FEWEST_ROWS:
@@ -783,16 +786,17 @@ def map_of_spaces(universe: Universe) -> Diagram:
     places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
     largest = places[np.abs(places).argmax(axis=0), [0, 1]]
     places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally valid
+    places = places - places.min(axis=0)  # distances begin at 0
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(
         "\n".join(
-            f"same row found in {other}: {percent(alike[i, j])}" for j, other in enumerate(names) if j != i
+            f"same row nearest in {other}: {percent(alike[i, j])}" for j, other in enumerate(names) if j != i
         )
         for i in range(len(names))
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    title = "distance: share of rows not found again"
+    title = "distance: 1 − same row nearest"
     return Diagram(names, places, alt, hover=hover, x_title=title)
 
 
@@ -809,7 +813,7 @@ def tree_of_spaces(universe: Universe) -> Diagram:
     leaves = tuple(names[i] for i in tree["leaves"])
     points = np.column_stack([np.zeros(len(names)), np.arange(len(names))])
     alt = f"Tree of {len(names)} spaces, similar ones side by side: {', '.join(leaves)}."
-    look = {"x_title": "1 − held-out accuracy", "upright": True, "colors": tuple(tree["leaves"])}
+    look = {"x_title": "1 − same row nearest", "upright": True, "colors": tuple(tree["leaves"])}
     return Diagram(leaves, points, alt, lines, **look)
 
 
@@ -827,13 +831,13 @@ def accuracy_matrix(universe: Universe) -> Matrices:
             return "the space itself"
         if score is None:
             return "not scored: too few held-out rows in common, or added later"
-        told = f"accuracy {short(score.top1)}, by chance {percent(1 / score.n)}"
+        told = f"same row nearest: {short(score.top1)}, by chance {percent(1 / score.n)}"
         return f"{told}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
 
     cells = (tuple(tuple(of(i, j) for j in range(n)) for i in range(n)) for of in (text, hover))
     panel = MatrixPanel("", names, names, accuracy, *cells, marked=tuple((i, i) for i in range(n)))
-    alt = f"Heat map of held-out accuracy, {n} by {n} spaces. {universe.headline()}"
-    return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "from", "into")
+    alt = f"Heat map: held-out rows with the same row nearest, {n} by {n} spaces. {universe.headline()}"
+    return Matrices((panel,), (0.0, 1.0), "same row nearest", alt, "from", "into")
 
 
 def performance_chart(universe: Universe) -> Lines:

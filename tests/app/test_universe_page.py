@@ -80,13 +80,13 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
     spaces = [load(spec) for spec in session.workspace.spaces]
     universe = UniverseSpec().run(spaces)
     assert universe.headline() in session.html
-    assert "same row is nearest" in session.html
+    assert "same row nearest" in session.html
     kind, key, _ = similarity_of(session)
     session.change(kind, key, "accuracy")
     shown = [
-        text.split("accuracy ")[1][:4]
+        text.split("same row nearest: ")[1][:4]
         for text in chart(session)["data"][-1]["hovertext"]
-        if "accuracy" in text
+        if "same row nearest: " in text
     ]
     assert len(shown) == 12
     session.change(kind, key, "tree")
@@ -114,7 +114,7 @@ def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, ma
     session.change("button_group", kind, "file")
     assert "relscope universe" in session.captions
     session.change("text_input", "universe.path", str(tmp_path / "five.universe"))
-    assert "Too few rows to say how alike the 5 models are: " in session.html
+    assert "The 5 models are alike, but " in session.html
     assert "Not in this session: away" in session.captions
     (moving,) = (one for one in charts(session) if one.get("frames"))
     assert len(moving["frames"]) == 1 + len(specs)

@@ -109,6 +109,12 @@ def test_costs_of_each_option():
     head, *rows = found.costs(Rate(seconds=0.5, price=2, tokens=1000))
     assert head[-1] == "embedding costs"
     assert rows[-1][-1] == "350 s, 1.40"
+    more, note = found.scaled(1_000_000)
+    rows = {row[0].strip("▸ ").split(" over ")[0]: row[2] for row in more.costs()[1:]}
+    most = found.n_candidates
+    assert (rows["cascade"], rows["re-embed"]) == (f"300 now, at most {most} per query", "all 1,000,000")
+    assert f"for {(500_000 - 300) // most:,} queries." in " ".join(note.split())
+    assert found.scaled(700) == (found, found.cost_note)
     drawn = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration()).draw(found)
     assert drawn.table().y.tolist()[-2:] == [found.price.need.rows, 700]  # the line's end, and the corpus
     options = chart_of(found).lines
