@@ -379,7 +379,7 @@ def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
 
     Examples
     --------
-    >>> from relcore import load_words, match, select_anchors, usual_anchors
+    >>> from relcore import load_words, match, select_anchors
     >>> pair = match(*(load_words(name, limit=300) for name in ("word2vec-novels", "fasttext-novels")))
     >>> figure = panes_of(pair, select_anchors(pair.source, 30))
     >>> len(figure.table())

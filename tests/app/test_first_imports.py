@@ -50,7 +50,7 @@ MOST_MODULES = (
     1600  # 1,540 are loaded now: Streamlit's and its test's 810, then pandas', ours, NumPy's and Plotly's
 )
 MOST_BYTES = 55_000  # of the panes; 48,000 now
-MOST_SOURCE = 165_000  # bytes of the component's script and style, once for each visitor; 160,500 now
+MOST_SOURCE = 166_000  # bytes of the component's script and style, once for each visitor; 165,000 now
 SLOW = ("faiss", "matplotlib", "numba", "plotly.express", "scipy.stats", "sklearn", "torch", "umap")
 FIRST_PAGE = """
 import json, sys

@@ -12,7 +12,7 @@ from app import jobs
 from relcore.base.access import DATA, ENVIRONMENT, OPENED
 from relcore.catalog.catalog import load
 from relcore.cli import main
-from relcore.sharded import space as sharded
+from relcore.sharded import operations
 from tests.app.conftest import Session
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
@@ -96,7 +96,7 @@ def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_
     monkeypatch.setattr(
         "os.execve", lambda path, arguments, environment: monkeypatch.setenv(OPENED, environment[OPENED])
     )
-    monkeypatch.setattr(sharded, "MOST_ROWS", 2000)
+    monkeypatch.setattr(operations, "MOST_ROWS", 2000)
     assert main(["app", *folders, "--sample", "500"]) == 0
     session = Session()
     assert not session.errors

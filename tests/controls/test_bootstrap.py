@@ -10,7 +10,7 @@ from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.words import load_words
-from relcore.linking import bootstrap
+from relcore.linking import clusters
 from relcore.linking.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
 from relcore.linking.link import BootstrapSpec, relative_scores
 from relcore.represent.translation import ProjectionSpec, represent
@@ -57,7 +57,7 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
 @pytest.mark.parametrize("power", [0.0, 0.7])
 def test_noise_is_not_linked_without_pairs(power, monkeypatch):
     """Of a round or of the same long spectrum, where clusters are tried, and then similarities."""
-    monkeypatch.setattr(bootstrap, "CLUSTERINGS", 8)
+    monkeypatch.setattr(clusters, "CLUSTERINGS", 8)
     rng, spread = np.random.default_rng((1000, 0)), np.arange(1, 21) ** -power
     source, target = (
         LatentSpace(rng.normal(size=(1000, 20)) * spread, [f"{side}{row}" for row in range(1000)])

@@ -69,8 +69,8 @@ def test_encoders_by_name():
         SmallVision("mlp", 8, 1, 3, 16),
         SmallVision("cnn", 8, 1, 3, 16),
     ]
-    assert chosen("minilm") == [MiniLM((2, 4, 6))]
-    assert chosen("minilm", layers="6") == [MiniLM((6,))]
+    assert chosen("minilm") == [MiniLM((6,))]
+    assert chosen("minilm", layers="2,4") == [MiniLM((2, 4))]
     assert chosen("tfidf", n=200) == [TfidfSvd(50)]
     assert chosen("tfidf", dimensions=9, random_state=1) == [TfidfSvd(9, random_state=1)]
     assert chosen("words", weighting="idf") == [PooledWords(weighting="idf")]

@@ -8,7 +8,7 @@ from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.sentences import PooledWords
-from relcore.linking import bootstrap
+from relcore.linking import bootstrap, clusters
 from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.clusters import (
     ClusterFit,
@@ -103,8 +103,8 @@ def test_sentences_are_linked_without_a_pair(tmp_path):
 def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
     """5,000 a side without counts were an error; here 1,000."""
     for module, name, value in (
-        (bootstrap, "STARTS", 1),
-        (bootstrap, "CLUSTERINGS", 8),
+        (clusters, "STARTS", 1),
+        (clusters, "CLUSTERINGS", 8),
         (bootstrap, "MOST_ROWS", 900),
     ):
         monkeypatch.setattr(module, name, value)

@@ -37,7 +37,7 @@ def largest_entries(X, Y, log_plan):
 
 @pytest.mark.parametrize(("n", "m"), [(60, 60), (70, 41)])
 def test_blocks_are_the_limit_of_one_dense_sinkhorn_iteration(monkeypatch, n, m):
-    monkeypatch.setattr(bootstrap, "_ASSIGNED_BYTES", 4 * m * 13)  # several blocks, the last one smaller
+    monkeypatch.setattr(bootstrap, "ASSIGNED_BYTES", 4 * m * 13)  # several blocks, the last one smaller
     X, Y = relatives(n, m)
     M = distances(X, Y)
     u = -EPSILON * np.logaddexp.reduce(-M / EPSILON, axis=1)[:, None]  # uniform weights drop out
