@@ -244,7 +244,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     columns, *lines = next(one for one in result.report().tables if "vs keep" in one.shown[0]).shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
-            cells = f"bridge, {ADAPTERS[one.adapter].title}", short(one.score), band(one.low, one.high)
+            cells = f"bridge ({ADAPTERS[one.adapter].title})", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))
     _cells([columns, *lines], "migrate.table")
     caption(_OPTIONS_TOLD.format(n=result.n_candidates))
@@ -297,7 +297,16 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
     """The table of costs, with fields for the price of embedding."""
     encoder = setup.specs[1].encoder
     seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
-    with st.popover("Price of embedding", icon=":material/payments:"):
+    with st.popover("Your corpus: rows and price of embedding", icon=":material/payments:"):
+        n = kept(
+            st.number_input,
+            "Rows of your corpus",
+            1,
+            None,
+            result.n_corpus,
+            key=f"migrate.rows-{result.n_corpus}",
+            help="The costs are of a corpus of this size. Scores stay those of the rows here.",
+        )
         fields = {
             "seconds": (
                 "Seconds per row",
@@ -313,15 +322,6 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
             )
             for name, (label, value, told) in fields.items()
         }
-        n = kept(
-            st.number_input,
-            "Rows of your corpus",
-            1,
-            None,
-            result.n_corpus,
-            key=f"migrate.rows-{result.n_corpus}",
-            help="The costs are of a corpus of this size. Scores stay those of the rows here.",
-        )
     scaled, note = result.scaled(int(n))
     _cells(scaled.costs(Rate(**values)), "migrate.costs")
     caption(note)

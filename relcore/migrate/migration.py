@@ -171,7 +171,7 @@ def verdict_of(
         best = max(others, key=lambda name: scores[name].queries.mean())
         headline += f". {_TOLD[best][:1].upper()}{_TOLD[best][1:]} reaches {means[best]}"
         if best == "cascade" and is_dear:
-            headline += f", but saves nothing with {n_corpus:,} rows" if small else ", but saves too little"
+            headline += ", but saves nothing with so few rows" if small else ", but saves too little"
         elif (
             OPTIONS.index(best) > OPTIONS.index(option)
             and scores[best].queries.mean() > scores[option].queries.mean()
@@ -314,7 +314,7 @@ class MigrationResult(Reported):
         return pd.DataFrame(rows)
 
     def title_of(self, option: str) -> str:
-        more = {"bridge": f", {ADAPTERS[self.adapter].title}", "twice": f", weight {short(self.weight, 2)}"}
+        more = {"bridge": f" ({ADAPTERS[self.adapter].title})", "twice": f", weight {short(self.weight, 2)}"}
         return TITLES[option] + (more | {"cascade": f" over {self.n_candidates:,}"}).get(option, "")
 
     def cost_of(self, option: str) -> Cost:
