@@ -139,7 +139,8 @@ def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
     return all(drawn.job and not drawn.earlier for drawn in maps)
 
 
-def draw(pair: Match, workspace: Workspace) -> Drawing:
+def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
+    """The panes of a workspace; without `selection` the rows that are selected in Explore play no part."""
     view = compute.view(pair, workspace)
     widths = [space.dimension for space in pair.spaces]
     forms = drawn_panes(workspace.panes, widths, workspace.reduction)
@@ -159,13 +160,14 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
     stars = None if workspace.stars == StarLook() else workspace.stars
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     found = scene, view
-    others = np.setdiff1d(selected(pair)[1], view.rows)[:_MOST_FOUND]
+    chosen = selected(pair)[1] if selection else np.empty(0, dtype=int)
+    others = np.setdiff1d(chosen, view.rows)[:_MOST_FOUND]
     if 0 < len(workspace.anchors) <= _FEW_ANCHORS:
         others = np.union1d(others, np.setdiff1d(_rows(pair, workspace.anchors), [-1, *view.rows]))
     if len(others):
-        shown = _with_rows(pair, workspace, view, others)
+        shown = with_rows(pair, workspace, view, others)
         affine = workspace.reduction.method == "pca"
-        how = "" if affine else ", found rows at the mean of their 3 nearest ones"
+        how = "" if affine else "; rows found by search lie at the mean of their 3 nearest rows"
         placed = {
             pane: (_with_places(pair, workspace, pane, view, shown, others, maps, affine), f"{note}{how}")
             for pane, (maps, note) in results.items()
@@ -203,7 +205,7 @@ def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
     return of_rows(compute.workspace_facets(pair, workspace), view.rows)
 
 
-def _with_rows(pair: Match, workspace: Workspace, view: View, others: np.ndarray) -> View:
+def with_rows(pair: Match, workspace: Workspace, view: View, others: np.ndarray) -> View:
     rows = np.union1d(view.rows, others)
     if workspace.view.color_by != "pivots":
         return compute.view_of_rows(pair, workspace, rows)
@@ -252,15 +254,17 @@ def show(
     hears: Callable[[PaneEvent, Match, View], None] | None = None,
     single: Sequence[int] = (),
     worded: bool = False,
+    selection: bool = True,
 ) -> None:
     """Draw the panes; `hears` gets their events, by default it changes the workspace. `single` are row
-    numbers of the pair that get a dashed ring. With `worded` each star has its id."""
+    numbers of the pair that get a dashed ring. With `worded` each star has its id; without `selection` no row
+    is selected."""
     scene, view = drawing.found
     with st.container(key="panes"):
         linked_scatter(
             scene,
             key=key,
-            selected=places_of_selected(pair, view.rows),
+            selected=places_of_selected(pair, view.rows) if selection else np.empty(0, dtype=int),
             height=height,
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,

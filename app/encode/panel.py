@@ -90,7 +90,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             type="primary",
             icon=":material/play_arrow:",
             key="encode.start",
-            disabled=not encoders,
+            disabled=not encoders or any(not job.status().ended for job in jobs.awaited()),
             on_click=session.guarded,
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
@@ -98,7 +98,8 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         # the sum of the times that are shown, though jobs may run beside each other
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
-        st.caption(in_all if encoders else "Choose one encoder or more.")
+        two = " The two that finish last are compared." if len(encoders) > 2 else ""
+        st.caption(f"{in_all}{two}" if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in jobs.awaited()]
     lines = [
         f"- {plain_name(forms.title_of(encoder))}{_spaces(encoder)}: "

@@ -331,8 +331,8 @@ def row_limit(key: str, usual: int) -> int:
 def _describe_all(
     paths: tuple[Path, ...], options: Options, limit: int, errors: DeltaGenerator
 ) -> dict[Path, ToLoad | None]:
-    """The spec to load from each file; None, with a message, for one that is unclear or cannot be read. The
-    latter are listed in `errors`."""
+    """The spec to load from each file; None, with a message, for one that is unclear. `errors` lists
+    those that cannot be read."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and reading.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
@@ -355,9 +355,8 @@ def _describe_all(
                         " labels it needs a file with as many vectors beside it."
                     )
             except SpaceError as error:
-                st.caption("Not loaded: see the error above.")
+                st.caption("Not loaded.")
                 errors.error(plain(error), icon=":material/error:")
-                described[path] = None
     return described
 
 

@@ -313,14 +313,14 @@ def _dragged() -> None:
     shown = replace(_USUAL, anchors=by, view=view, panes=("relative",))
     drawn, says = _halves()
     with drawn:
-        drawing = panes.draw(pair, shown)
+        drawing = panes.draw(pair, shown, selection=False)
         scene, rows = drawing.found
         titled = [
             replace(pane, title=f"{model}, by similarities")
             for pane, model in zip(scene.panes, MODELS, strict=True)
         ]
         named = replace(drawing, found=(replace(scene, panes=tuple(titled)), rows))
-        panes.show(pair, named, "story.drag", 470, _hear, worded=True)
+        panes.show(pair, named, "story.drag", 470, _hear, worded=True, selection=False)
     with says:
         _say(
             "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
@@ -440,13 +440,14 @@ def how_many() -> None:
         st.html(share_number(found, f"{_SAME}, by their similarities to {n} anchors."))
         st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
         _say(
-            "Each anchor adds one number to the description of a word. Move the slider: with enough of"
-            " them, nearly every word has a description of its own, and it is the same in both models. The"
-            " first eight are the anchors of step 3. The others were drawn at random. A ★ shows each that is"
-            " among the words of the maps."
+            "Each anchor adds one number to the description of a word. Move the slider: with enough anchors,"
+            " nearly every word has a description of its own, the same in both models.",
+            "★: the eight anchors of step 3. Further ones are drawn at random; few of them are on the maps.",
         )
     with maps:
-        draw_maps(of, "relative", "story.maps", by=by)
+        rows = np.union1d(of.drawn.rows, of.pair.source.rows(RULERS))
+        drawn = panes.with_rows(of.pair, _USUAL, of.drawn, rows)
+        draw_maps(Words(of.pair, drawn), "relative", "story.more-maps", by=by)
 
 
 def _tried(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:

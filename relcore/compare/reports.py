@@ -122,7 +122,10 @@ def agreement(
     ``shown(representation, share)`` formats a share, that of rows whose nearest row is their own partner.
     """
     row = "row" if pair.source.counts is None else "word"
-    by = {"relative": f"by similarities to {counted(len(anchors), 'anchor')}", "absolute": "in shared axes"}
+    by = {
+        "relative": f"by similarities to {counted(len(anchors), 'anchor')}",
+        "absolute": "in shared axes (absolute)",
+    }
     sentences = []
     ranks = {form: scores[form]["mrr"] for form in by if "mrr" in scores.get(form, {})}
     if matched := {form: score for form, score in ranks.items() if score.top1 is not None}:
@@ -146,7 +149,9 @@ def agreement(
     for form, score in list(votes.items())[:1]:
         chance = f" (by chance, {percent(score.null.mean)})" if score.null else ""
         where = "" if form in matched else f", {by[form]}"
-        sentences.append(f"Most neighbours have the same class for {_about(score, score)}{chance}{where}.")
+        sentences.append(
+            f"For {_about(score, score)} of the rows most neighbours have the same class{chance}{where}."
+        )
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
     if sentences and len(widths) > 1:
         sentences.append(
@@ -161,8 +166,14 @@ def _about(score: Score, share: float) -> str:
 
 
 def disagreement(scores: Scores) -> str:
-    """An explanation of two absolute scores that seem to disagree; "" if they agree."""
-    cka, mrr = (scores.get("absolute", {}).get(metric) for metric in ("cka", "mrr"))
+    """An explanation of absolute scores that surprise: one below chance, or two that seem to disagree; "" if
+    none does."""
+    cka, mrr, votes = (scores.get("absolute", {}).get(one) for one in ("cka", "mrr", "class agreement"))
+    if votes is not None and votes.null and votes < votes.null.low:
+        return (
+            "Class agreement in shared axes is below chance: each class lies where the other space has a"
+            " different one."
+        )
     if cka is None or mrr is None or not (cka.null and mrr.null):
         return ""
     if cka <= cka.null.high or mrr > mrr.null.high:

@@ -62,7 +62,7 @@ class Density {
     return top === COUNTED ? most : Math.max(top, 4);
   }
 
-  /* Paint the bins into `pixels` (4 per bin). `ink`: [red, green, blue], 0 … 255, of the text; `brushed`: the rows of layer 0 are pale. */
+  /* Paint the bins into `pixels` (4 per bin). `ink`: [red, green, blue], 0 … 255, of the text; `brushed`, 0 to 1: how pale the rows of layer 0 are. */
   paint(pixels, ink, brushed) {
     const { sums } = this;
     const strengths = Float32Array.from({ length: this.top + 1 }, (_, rows) => Math.log1p(rows) / Math.log1p(this.top));
@@ -77,7 +77,7 @@ class Density {
         if (!rows) continue;
         const strength = rows < this.top ? strengths[rows] : 1;
         const shade = strength > 0.6 ? SHADED * (2.5 * strength - 1.5) : 0;
-        const cover = (FAINTEST + (1 - FAINTEST) * strength) * (brushed && layer === bin ? FADED : 1);
+        const cover = (FAINTEST + (1 - FAINTEST) * strength) * (layer === bin ? 1 - brushed * (1 - FADED) : 1);
         const under = alpha * (1 - cover);
         const over = (1 - shade) * cover;
         alpha = under + cover;

@@ -173,10 +173,9 @@ function dry(colors, start, end) {
   }
 }
 
-/* The opacity of a row among others that are selected: `brushed`, whether any is. */
+/* The opacity of a row among others that are selected: `brushed`, 0 to 1, how much that shows. */
 function lit(opacity, selected, lift, brushed) {
-  if (!brushed) return opacity;
-  return selected ? opacity + (0.3 + 0.7 * lift) * (1 - opacity) : PALE * opacity;
+  return opacity + brushed * (selected ? (0.3 + 0.7 * lift) * (1 - opacity) : (PALE - 1) * opacity);
 }
 
 function smooth(low, high, value) {

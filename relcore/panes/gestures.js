@@ -13,7 +13,7 @@ function listenTo(pane) {
     if (event.button !== 0) return;
     plot.setPointerCapture(event.pointerId);
     const star = owner.hand.starAt(pane, ...at(event));
-    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool: star < 0 ? owner.tool : "anchor", star, moved: false };
+    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool: star >= 0 ? "anchor" : owner.header.worded ? "" : owner.tool, star, moved: false };
     owner.hovered(-1, pane);
   });
   plot.addEventListener("pointermove", (event) => {
@@ -24,6 +24,7 @@ function listenTo(pane) {
     drag.moved ||= begins;
     if (!drag.moved) return;
     if (begins && !owner.hand.live && owner.hand.starUnder(pane, startX, startY) >= 0) owner.hand.refuse();
+    if (begins && !drag.tool) owner.tellHow("Drag a star ★ to another point");
     if (drag.tool === "anchor") {
       if (begins) owner.hand.take(pane, drag.star);
       owner.hand.moveTo(pane.nearestTo(x, y));

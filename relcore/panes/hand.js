@@ -9,6 +9,7 @@ const RESTED = 50; // milliseconds without a movement after the last picture, af
 const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn while the hand moves
 const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
 const SLOW = 30;
+const GRASP = 40; // pixels from a star within which the story takes it
 const [MOVE, PROBE, SCORE, SLIDE] = [0, 1, 2, 3]; // what the channel is asked for, see `read_request` and `SlidAnswers` in Python
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
 const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
@@ -109,7 +110,7 @@ class Hand {
   starUnder(pane, x, y) {
     const { stars } = pane;
     if (!stars.shown || !pane.flags) return -1;
-    const reach = this.live?.many || DRAWING.has(this.owner.tool) ? stars.reach : Math.max(REACH, stars.reach);
+    const reach = this.owner.header.worded ? GRASP : this.live?.many || DRAWING.has(this.owner.tool) ? stars.reach : Math.max(REACH, stars.reach);
     let [best, nearest] = [-1, reach * reach];
     for (const row of stars.rows) {
       const [px, py] = pane.pixel(row);
@@ -321,6 +322,7 @@ class Hand {
   release() {
     const { held, owner } = this;
     if (!held) return;
+    if (held.kind === MOVE && held.to === held.row) owner.tellHow("The star stays: drop it nearer to another point");
     if (held.kind !== MOVE || held.to === held.row) return this.cancel();
     const number = owner.numberOf(held.row);
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];

@@ -42,6 +42,8 @@ class LinkedScatter {
       showAll: () => this.hide(() => this.colorings.showAll()),
       stars: () => this.stars.toggle(),
     });
+    this.clear = element("button", "ls-link", { type: "button", hidden: "" }, "Clear selection");
+    this.clear.addEventListener("click", () => this.brushed([], false));
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
     this.filter = new Filter((settled) => this.filtered(settled));
@@ -56,7 +58,7 @@ class LinkedScatter {
     const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
-    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, this.status, this.toolbar.root));
+    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, this.status, this.clear, this.toolbar.root));
     this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.filter.root, frame, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
@@ -234,7 +236,7 @@ class LinkedScatter {
     const [flags, hidden] = this.colorings.flags(rows, n);
     const orders = [];
     const orderOf = (coloring) => (orders[coloring] ??= paintingOrder(flags[coloring]));
-    this.brush = { brushed: rows.length > 0, lift: rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0 }; // a small selection is drawn larger and stronger than a large one
+    this.brush = { brushed: rows.length > NAMED_SELECTED ? 1 : rows.length && FEW_BRUSHED, lift: rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0 }; // a small selection is drawn larger and stronger than a large one
     this.chosen = mostProminent(this.prominence, rows.length, flags[0]);
     this.panes.forEach((pane, i) => {
       const { coloring } = this.header.panes[i];
@@ -243,8 +245,9 @@ class LinkedScatter {
     this.legend.show(this.colorings.list, hidden);
     this.dimStars();
     this.awaited = new Set(this.panes);
+    this.clear.hidden = !rows.length;
     this.status.textContent = rows.length ? `${rows.length.toLocaleString()} of ${n.toLocaleString()} selected` : "";
-    this.root.classList.toggle("ls-brushed", rows.length > 0);
+    this.root.classList.toggle("ls-brushed", rows.length > NAMED_SELECTED);
     for (const name of ["clear", "chosen"]) this.toolbar.buttons[name].disabled = !rows.length;
   }
 

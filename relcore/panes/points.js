@@ -1,6 +1,7 @@
 /* Points: one WebGL canvas that draws up to a million discs in one call. Plotly's Scattergl was measured first: with software WebGL it took
    3 to 8 times as long to link 4 × 100,000 points, and its script alone is 4.8 MB to load. */
 
+const FEW_BRUSHED = 0.4; // of the look beside a selection: a few rows have rings and names, so all others can keep their colours
 const PALE = 0.4; // share of its opacity that a row keeps beside selected ones: less would make 20,000 grey rows white
 
 const VERTEX = `#version 300 es
@@ -162,7 +163,7 @@ class Points {
     this.set("sizes", ...sizes);
     this.set("alphas", ...alphas);
     this.set("surface", ...surface);
-    this.set("brushed", brushed ? 1 : 0);
+    this.set("brushed", Number(brushed));
     this.set("lift", lift);
     this.set("ratio", ratio);
     gl.drawElements(gl.POINTS, n, gl.UNSIGNED_INT, 0);

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import panes, session
 from app.components.small_maps import SmallMap
 from app.start import story
 from relcore import load_words, match, select_anchors
@@ -95,6 +96,17 @@ def test_a_link_to_a_step_opens_it_and_changes_no_setting():
     assert f"2 · {story.STEPS[1].title}" in page(at)
     assert at.session_state["relscope.history"].present.panes == (OWN,)
     assert "relscope-hero" in page(opened(step="77"))
+
+
+def test_what_is_selected_in_explore_plays_no_part_in_the_story(words, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(panes, "linked_scatter", lambda *_, selected, **__: drawn.append(len(selected)))
+    at = AppTest.from_file(MAIN, default_timeout=300)
+    at.query_params["step"] = "3"
+    at.session_state[session._SELECTION] = tuple(words.ids[:300])
+    run(at)
+    assert drawn
+    assert not any(drawn)
 
 
 def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_level(words):
