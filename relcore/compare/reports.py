@@ -171,8 +171,8 @@ def disagreement(scores: Scores) -> str:
     cka, mrr, votes = (scores.get("absolute", {}).get(one) for one in ("cka", "mrr", "class agreement"))
     if votes is not None and votes.null and votes < votes.null.low:
         return (
-            "Class agreement in shared axes is below chance: each class lies where the other space has a"
-            " different one."
+            "Class agreement in shared axes is below chance: at the place of a row, the other space has"
+            " mostly rows of other classes."
         )
     if cka is None or mrr is None or not (cka.null and mrr.null):
         return ""
