@@ -83,7 +83,7 @@ def test_a_brush_is_linked_and_reported_once_and_keys_and_clicks_clear_it(page):
     assert events(page, 6)[5] == {"kind": "click", "row": 28}  # every seventh row is an anchor
     assert page.get_attribute(ROOT, "data-selected") == "0"
     assert "2,000 rows in 4 panes." in page.get_by_role("figure").get_attribute("aria-label")
-    assert page.locator(f"{ROOT} button:not([aria-label]):not(.ls-all)").count() == 0
+    assert page.locator(f"{ROOT} button:not([aria-label]):not(.ls-all):not(.ls-link)").count() == 0
 
 
 def test_each_pane_keeps_its_zoom_until_they_are_linked(page):
@@ -401,8 +401,7 @@ def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
         opacities = plot.locator(".ls-star .ls-body").evaluate_all(
             "all => all.map(one => Number(getComputedStyle(one).fillOpacity))"
         )
-        assert opacities[1] == 1
-        assert max(opacities[:1] + opacities[2:]) < 0.5
+        assert set(opacities) == {1}  # beside a few selected rows all others keep their colours
     draw(page, scene(), selected=range(10))
     wait_for(page, "selected", 10)
     before = page.get_attribute(ROOT, "data-views")

@@ -341,4 +341,4 @@ def test_a_universe_and_a_comparison_name_their_questions():
     assert first == (
         "For 22 % of the rows, the nearest row in the other space is the same row, by similarities to 3 anchors."
     )
-    assert votes == "Most neighbours have the same class for 98 %."
+    assert votes == "For 98 % of the rows most neighbours have the same class."
