@@ -1,11 +1,10 @@
 """python -m tests.hostile [FORMAT …]: judge the corpus and print what became of it, by format.
 
---long N     instead draw N inputs of each format, others each time
---state S    draw them by this random state, the same each time
---fresh N    instead draw N new inputs of the families of fresh.py, by the random state S (default 0)
 --every K    only the controls and every K-th other case
 --each       print every case with what was said
 --serve      read names of formats from standard input, answer each with one line of JSON (for the tests)
+
+RELSCOPE_HOSTILE_STATE=7 draws other random cases.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 from tests.hostile.corpus import FORMATS, preload, verdicts  # noqa: E402, after the settings of libraries
-from tests.hostile.fresh import fresh_verdicts  # noqa: E402
 from tests.hostile.judge import OUTCOMES, Verdict  # noqa: E402
 
 
@@ -31,22 +29,17 @@ def main() -> None:
         prog="python -m tests.hostile", description=__doc__, formatter_class=about
     )
     parser.add_argument("formats", nargs="*", metavar="FORMAT", help=", ".join(FORMATS))
-    parser.add_argument("--long", type=int, default=0, metavar="N")
-    parser.add_argument("--state", type=int, metavar="S")
     parser.add_argument("--every", type=int, default=1, metavar="K")
-    parser.add_argument("--fresh", type=int, default=0, metavar="N")
     parser.add_argument("--each", action="store_true")
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
     preload()
     if options.serve:
         for line in sys.stdin:
-            found = verdicts(line.strip(), options.long, options.state, options.every)
+            found = verdicts(line.strip(), options.every)
             print(json.dumps([asdict(one) for one in found]), flush=True)
         return
-    every = fresh_verdicts(options.fresh, options.state or 0) if options.fresh else {}
-    for name in () if options.fresh else options.formats or FORMATS:
-        every[name] = verdicts(name, options.long, options.state, options.every)
+    every = {name: verdicts(name, options.every) for name in options.formats or FORMATS}
     for name, found in every.items():
         for one in found:
             if options.each or not one.right:
@@ -57,21 +50,14 @@ def main() -> None:
 
 def table(every: dict[str, list[Verdict]]) -> str:
     """Numbers of cases by format and outcome, with the longest and the largest, as Markdown."""
-    heads = ("format", "cases", *OUTCOMES, "most s", "most MB")
-    lines = [heads, tuple("---" if not at else "--:" for at in range(len(heads)))]
+    lines = [["format", "cases", *OUTCOMES, "most s", "most MB"], ["---", *["--:"] * (len(OUTCOMES) + 3)]]
     for name, found in (every | {"**all**": [one for several in every.values() for one in several]}).items():
         counted = Counter(one.outcome for one in found)
-        most = (
-            max((one.seconds for one in found), default=0),
-            max((one.size for one in found), default=0) / 1e6,
+        seconds, size = (
+            max((getattr(one, what) for one in found), default=0) for what in ("seconds", "size")
         )
-        numbers = (
-            f"{len(found):,}",
-            *(f"{counted[outcome]:,}" for outcome in OUTCOMES),
-            f"{most[0]:.1f}",
-            f"{most[1]:.0f}",
-        )
-        lines.append((name, *numbers))
+        numbers = [len(found), *(counted[outcome] for outcome in OUTCOMES)]
+        lines.append([name, *(f"{one:,}" for one in numbers), f"{seconds:.1f}", f"{size / 1e6:.0f}"])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.hostile import safetensors
-from tests.hostile.cases import Case, control, hole, places, spoiled
-from tests.hostile.corpus import changes
+from tests.hostile.cases import Case, control, spoiled
 
 FILE = "adapter.safetensors"
 KEY = "relscope-adapter"
@@ -48,10 +46,6 @@ def packed(
     entry = {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}
     change = {"queries.1.matrix": entry | matrix} if matrix else None
     return safetensors.packed(tensors, {KEY: json.dumps(plan) if text is None else text}, change)
-
-
-def raw(header: bytes, length: int | None = None) -> bytes:
-    return struct.pack("<Q", len(header) if length is None else length) + header
 
 
 def read(folder: Path) -> dict:
@@ -150,20 +144,7 @@ def cases() -> Iterator[Case]:
         "a shape of flags": {"shape": [True, 6]},
     }.items():
         yield Case(f"sizes: {name}", read, {FILE: packed(matrix=entry)})
-    header = json.dumps({"__metadata__": {KEY: json.dumps(PLAN)}}).encode()
-    for name, content in {
-        "not JSON": raw(b"{hello}"),
-        "longer than the file": raw(header, length=10**6),
-        "nested 100,000 deep": raw(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
-        "a pickle": b"cos\nsystem\n(S'touch executed'\ntR.",
-    }.items():
-        yield Case(f"header: {name}", read, {FILE: content})
-    yield Case("header: of 900 MB", read, {FILE: hole(9 * 10**8 + 8, struct.pack("<Q", 9 * 10**8))})
-    yield Case("12 GB of zeros after it", read, {FILE: hole(12 * 10**9, whole)})
-    yield from places(FILE, read)
+    harmful = b"cos\nsystem\n(S'touch executed'\ntR."
+    yield Case("a pickle", read, {FILE: harmful})
     for name, content in spoiled(whole, n_flips=24):
         yield Case(name, read, {FILE: content}, truth(content))
-
-
-def drawn():
-    return changes(packed(), lambda name, content: Case(name, read, {FILE: content}, truth(content)))

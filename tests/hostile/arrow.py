@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from tests.hostile.cases import Case, control, good, hole, link, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import IDS, LABELS
 
@@ -126,9 +125,3 @@ def _folders(whole: bytes) -> Iterator[Case]:
 
 def _first_batch(whole: bytes) -> int:
     return 8 + int.from_bytes(whole[4:8], "little")
-
-
-def drawn():
-    return changes(
-        arrow(full()), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content))
-    )

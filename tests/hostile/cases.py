@@ -4,6 +4,7 @@ gives.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 Content = bytes | Callable[[Path], None]
+STATE = int(os.environ.get("RELSCOPE_HOSTILE_STATE", "0"))  # of the random cases
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def same(got: Any, truth: Any) -> bool:
 
 
 def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> Iterator[tuple[str, bytes]]:
-    """The content cut at `points` and evenly, with bytes flipped, and wrapped as other programs would."""
+    """The content cut at `points` and evenly, with bytes flipped, wrapped as other programs would, and edited at random."""
     size = len(content)
     for at in sorted(
         {0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}
@@ -118,15 +120,30 @@ def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> I
         yield f"cut at {at}", content[:at]
     for number in range(n_flips):
         at = (2 * number + 1) * size // (2 * n_flips)
-        yield (
-            f"byte {at} flipped",
-            content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :],
-        )
+        flipped = content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :]
+        yield f"byte {at} flipped", flipped
     yield "only zeros", bytes(size)
     yield "reversed", content[::-1]
     yield "shifted by a byte", b"\0" + content
     yield "another file after it", content + content
     yield "half of it missing in the middle", content[: size // 3] + content[2 * size // 3 :]
+    rng = np.random.default_rng([STATE, size])
+    for number in range(12):
+        made = content
+        for _ in range(int(rng.integers(1, 4))):
+            made = _edited(made, rng)
+        yield f"edit {number}", made
+
+
+_TELLING = (b"\0", b"\xff" * 4, b"\xff" * 8, b"\x7f", b"\n", b" ", b"9", b"-", b"\xef\xbb\xbf", b"\x80")
+
+
+def _edited(content: bytes, rng: np.random.Generator) -> bytes:
+    """The content with some bytes removed, repeated, inserted or overwritten."""
+    at, n = int(rng.integers(len(content) + 1)), int(rng.integers(1, 33))
+    before, after, new = content[:at], content[at:], _TELLING[int(rng.integers(len(_TELLING)))]
+    edits = (after[n:], after[:n] + after, new + after, new + after[len(new) :])
+    return before + edits[int(rng.integers(4))]
 
 
 def decoded(content: bytes) -> str:

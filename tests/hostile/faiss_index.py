@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 
 FILE = "words.faiss"
@@ -87,7 +86,3 @@ def _by_faiss(description: str) -> bytes:
     index = faiss.index_factory(4, description)
     index.add(TABLE.astype(np.float32))
     return faiss.serialize_index(index).tobytes()
-
-
-def drawn():
-    return changes(flat(), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

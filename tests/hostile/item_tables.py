@@ -12,10 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import strategies as st
 
 from tests.hostile.cases import Case, decoded, encodings, hole, link, pipe, places, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.parquet import parquet
 from tests.hostile.picture_bytes import picture, pixels
 
@@ -170,16 +168,3 @@ def _pictures(file: str) -> Iterator[Case]:
         yield Case(f"pictures: path: {name}", read, {file: beside, "x.png": made}, names=(file,))
     for name, content in {"nothing": b"", "half": png[: len(png) // 2]}.items():
         yield Case(f"pictures: {name}", read, {file: parquet({"image": [content]})})
-
-
-def drawn():
-    cell = st.sampled_from(["a", "", " ", '"', ",", "\n", "\r", "ü", "\0", "1", "'", "﻿", "\u2028"])
-    text = st.lists(cell, max_size=4).map("".join)
-    lines = st.lists(st.tuples(text, text).map(list), min_size=1, max_size=4)
-    file = "items.csv"
-
-    def make(name: str, content: bytes) -> Case:
-        return Case(name, dataset(file), {file: content}, truth(content))
-
-    written = lines.map(lambda body: table([["text", "label"], *body]))
-    return changes(table(), make) | written.map(lambda content: make(f"drawn: {content!r}", content))

@@ -9,8 +9,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hypothesis import strategies as st
-
 EARLIER = "tests/data/earlier/v0.1.0"
 ODD = (
     *(None, True, False, 0, -1, 7, 2**63, 10**400, -0.0, 0.5, 1e-320, 1e308, float("nan"), float("inf")),
@@ -83,26 +81,6 @@ def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
                     f"{label} lacks {name}",
                     put(value, at, {key: one for key, one in holder.items() if key != name}),
                 )
-
-
-def drawn_changes(value: Any) -> st.SearchStrategy[Any]:
-    leaf = st.sampled_from(ODD) | st.integers() | st.floats() | st.text(max_size=5) | st.booleans()
-    anything = st.recursive(
-        leaf,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    )
-    step = st.tuples(st.sampled_from([at for at in places(value) if at]), anything)
-
-    def apply(steps: list[tuple]) -> Any:
-        made = value
-        for at, new in steps:
-            try:
-                made = put(made, at, new)
-            except (KeyError, IndexError, TypeError):
-                continue
-        return made
-
-    return st.lists(step, min_size=1, max_size=3).map(apply)
 
 
 def differences(given: Any, written: Any, at: str = "") -> list[str]:

@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hypothesis import strategies as st
-
 from tests.hostile.cases import Case, decoded, encodings, hole, link, pipe, spoiled
 
 IDS = ["river", "naïve", "水", "New York", "a,b", "x=y"]
@@ -166,17 +164,3 @@ def _pairs() -> Iterator[Case]:
                 yield Case(f"links: {name}", partial(seeds, name=file), {file: content}, right, accept=True)
         for name, content in spoiled(plain, points=(8, 15, 16)):
             yield Case(f"{file}: {name}", pair_list(file), {file: content}, pairs_in(content, comma))
-
-
-def drawn():
-    piece = st.sampled_from(["a", "b=c", "\t", "\n", "\r\n", " ", "=", "é", "﻿", "\u2028", "\x0b", "水"])
-    content = st.lists(piece, min_size=1, max_size=12).map(lambda parts: "".join(parts).encode())
-
-    def make(content: bytes) -> Case:
-        files, names = {"seeds.txt": content}, ("seeds.txt", "--seeds")
-        return Case(f"drawn: {content!r}", seeds, files, seeds_in(content), names=names)
-
-    def listed(content: bytes) -> Case:
-        return Case(f"drawn: {content!r}", uploaded(content), {}, ids_in(content), names=("list",))
-
-    return content.map(make) | content.map(listed)

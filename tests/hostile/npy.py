@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 
 FILE = "words.npy"
 TABLE = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
@@ -114,7 +113,3 @@ class _Harmful:
         import os
 
         return os.system, ("touch executed",)
-
-
-def drawn():
-    return changes(npy(TABLE), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

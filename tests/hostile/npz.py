@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tests.hostile.cases import Case, control, good, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE, headed, npy, shaped
 
 FILE = "words.npz"
@@ -148,8 +147,3 @@ def _archives(read, whole: bytes) -> Iterator[Case]:
             )
         },
     )
-
-
-def drawn():
-    whole = npz(vectors=TABLE, ids=IDS, labels=LABELS, counts=COUNTS)
-    return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

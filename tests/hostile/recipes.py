@@ -16,7 +16,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from relcore.base.names import FIGURES
 from tests.hostile.cases import Case, hole, places, spoiled
-from tests.hostile.json_values import EARLIER, changed, differences, drawn_changes, text
+from tests.hostile.json_values import EARLIER, changed, differences, text
 from tests.hostile.picture_bytes import chunk, png
 
 NAMES = ("recipe", "space", "dataset", "encoder", "n_neighbors")
@@ -200,10 +200,3 @@ def _made_to_harm(whole: bytes) -> Iterator[Case]:
         ),
     }.items():
         yield case(name, file, content, refused=True)
-
-
-def drawn():
-    whole = json.loads(Path(EARLIER, "recipes", "scores.json").read_text(encoding="utf-8"))
-    return drawn_changes(whole).map(
-        lambda value: case(f"drawn: {text(value)[-300:]!r}", "recipe.json", text(value))
-    )

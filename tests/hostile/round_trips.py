@@ -1,7 +1,7 @@
 """Ids of 39 families through every format that Relscope writes and reads, and forged files of its own.
 
-`cases` writes ids of one family to each format; what is read must be the same ids, and what a format cannot
-hold must be refused when it is written. The functions that take a random state draw new cases for `fresh.py`.
+Ids of one family are written to each format; what is read must be the same ids, and what a format cannot hold
+must be refused when it is written. `RANDOM` lists what is drawn by a random state.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,7 +20,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.hostile.cases import Case, link, rows, space
+from tests.hostile.cases import STATE, Case, link
 from tests.hostile.json_values import ODD, places, put
 
 Rng = np.random.Generator
@@ -243,9 +244,13 @@ def cases() -> Iterator[Case]:
         for at, family in enumerate(FAMILIES_OF_IDS):
             rng = np.random.default_rng([38, number, at])
             yield trip(name, family, ids_of(family, rng, _FEWEST), rng)
+    for number in range(60 * len(RANDOM)):
+        draw = RANDOM[number % len(RANDOM)]
+        case = draw(np.random.default_rng([STATE, number]))
+        yield replace(case, name=f"drawn {number}: {case.name}")
 
 
-# New cases by a random state.
+# Cases by a random state.
 
 
 def _one(rng: Rng, options: Any) -> Any:
@@ -381,46 +386,6 @@ def a_passport(rng: Rng) -> Case:
     return Case("passport", _usable(read), {"passport.safetensors": make}, True, names=("passport",), remedy=False)  # fmt: skip
 
 
-def some_objects(rng: Rng) -> Case:
-    """Lines of JSON with ids, labels and numbers, beside columns of other kinds."""
-    n, d = int(rng.integers(3, 9)), int(rng.integers(2, 5))
-    ids, labels = (ids_of(_one(rng, FAMILIES_OF_IDS), rng, n) for _ in range(2))
-    X = rng.normal(size=(n, d)).astype(np.float32)
-    lines = [
-        {"id": key, "label": label, "v": row} for key, label, row in zip(ids, labels, X.tolist(), strict=True)
-    ]
-    for name in rng.permutation(["when", "inside", "flag", "none", "texts"])[: int(rng.integers(0, 4))]:
-        others = {
-            "when": _date, "inside": lambda rng: {"on": [_date(rng)], "n": _number(rng)},
-            "flag": lambda rng: bool(rng.integers(2)), "none": lambda rng: None, "texts": lambda rng: [_date(rng)],
-        }  # fmt: skip
-        for line in lines:
-            line[str(name)] = others[str(name)](rng)
-    truth: Any = rows(X, ids, labels)
-    defect = _one(rng, ("none", "none", "none", "twice", "no id", "number", "short", "text", "cut", "mark"))
-    at = int(rng.integers(1, n))
-    if defect == "twice":
-        lines[at]["id"], truth = lines[0]["id"], None
-    elif defect == "no id":
-        del lines[at]["id"]
-        truth = None
-    elif defect == "number":
-        lines[at]["id"], truth = _number(rng), None
-    elif defect == "short":
-        lines[at]["v"], truth = lines[at]["v"][1:], None
-    elif defect == "text":
-        lines[at]["v"][0], truth = _date(rng), None
-    text = "".join(f"{json.dumps(line, ensure_ascii=bool(rng.integers(2)))}\n" for line in lines).encode()
-    text = b"\xef\xbb\xbf" * (defect == "mark") + text[: len(text) - (7 if defect == "cut" else 0)]
-    truth = None if defect == "cut" else truth
-    read = space("t.jsonl", id_column="id", label_column="label")
-    missing = any(one in _MISSING for one in labels)
-    return Case(f"jsonl, {defect}", read, {"t.jsonl": text}, truth, truth is not None and not missing)
-
-
-_MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
-
-
 def a_zip(rng: Rng) -> Case:
     parts = ["c0", "C0", "x.png", "y.png", "X.PNG", "d", "x.png.d", "水", "a b"]
     names = []
@@ -538,11 +503,4 @@ def an_agent(rng: Rng) -> Case:
     )
 
 
-NEW: dict[str, Callable[[Rng], Case]] = {
-    "ids": some_ids,
-    "universes": a_universe,
-    "passports": a_passport,
-    "lines of JSON": some_objects,
-    "zips": a_zip,
-    "agents": an_agent,
-}
+RANDOM = (some_ids, a_universe, a_passport, a_zip, an_agent)

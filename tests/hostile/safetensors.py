@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
 
@@ -147,8 +146,3 @@ def _headers(read) -> Iterator[Case]:
         json.dumps({"x": {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}}).encode()
     )
     yield Case("int8 that becomes 12 GB", read, {FILE: hole(len(huge) + 3 * 10**9, huge)})
-
-
-def drawn():
-    whole = packed({"vectors": TABLE, "ids": lines(IDS), "counts": np.array(COUNTS)})
-    return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

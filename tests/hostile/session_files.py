@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from hypothesis import strategies as st
-
 from tests.hostile.cases import Case, spoiled
-from tests.hostile.json_values import EARLIER, changed, differences, drawn_changes, text
+from tests.hostile.json_values import EARLIER, changed, differences, text
 
 NAMES = ("session", "space")
 
@@ -107,14 +105,3 @@ def cases() -> Iterator[Case]:
         for at in range(5):
             value = odd[(5 * number + at) % len(odd)]
             yield linked(f"link: {name}={value[:20]!r}, {at}", links["session"] | {name: value})
-
-
-def drawn():
-    whole = json.loads(Path(EARLIER, "session.json").read_text(encoding="utf-8"))
-    made = drawn_changes(whole).map(lambda value: case(f"drawn: {text(value)[:300]!r}", text(value)))
-    link = json.loads(Path(EARLIER, "permalinks.json").read_text())["session"]
-    value = st.text(max_size=8) | st.sampled_from(
-        ["within,ridge,4,nan,2.0,3", "inf", "1e400", "[]", '["a", 1]', "relative,relative"]
-    )
-    queries = st.dictionaries(st.sampled_from([*link, "anchors"]), value, min_size=1)
-    return made | queries.map(lambda query: linked(f"drawn: {query!r}", link | query))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hypothesis import strategies as st
-
 from tests.hostile.cases import Case, encodings, hole, link, pipe, rows, space
 from tests.hostile.npy import TABLE, npy
 
@@ -78,14 +76,3 @@ def cases() -> Iterator[Case]:
     yield case("an id of 1 MB", "\n".join(["x" * 10**6, *NAMES[1:]]).encode())
     first = Case("duplicates: the first", space(FILE, duplicates="first"), {FILE: npy(TABLE), IDS: twice})
     yield Case(first.name, first.read, first.files, rows(TABLE[:11], NAMES[:11]), accept=True)
-
-
-def drawn():
-    line = st.text(st.characters(codec="utf-8"), max_size=5) | st.sampled_from(["a", "﻿a", "\r", " ", "a\r"])
-    lines = st.lists(line, min_size=12, max_size=12).map(
-        lambda found: [f"{row}{one}" for row, one in enumerate(found)]
-    )
-    lines |= st.lists(line, min_size=11, max_size=13)
-    form = st.sampled_from([(end, code) for end in ("\n", "\r\n", "\r") for code in ("utf-8", "utf-8-sig")])
-    content = st.tuples(lines, form).map(lambda one: one[1][0].join(one[0]).encode(one[1][1]))
-    return content.map(lambda made: case(f"drawn: {made!r}", made))

@@ -11,7 +11,7 @@ from typing import Any
 
 from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES
 from tests.hostile.cases import Case, places, spoiled
-from tests.hostile.json_values import EARLIER, changed, differences, drawn_changes, text
+from tests.hostile.json_values import EARLIER, changed, differences, text
 
 KINDS = ("space", "dataset", "encoder", "study", "stitching")
 
@@ -90,17 +90,3 @@ def cases() -> Iterator[Case]:
         yield named(name, content, [] if name in ("UTF-16", "a BOM") else None)
     for one in places("one.json", named("", b"").read):
         yield Case(f"file: {one.name}", one.read, one.files, names=("one.json",), remedy=False)
-
-
-def drawn():
-    specs = json.loads(Path(EARLIER, "specs.json").read_text(encoding="utf-8"))
-    made = None
-    for kind in KINDS:
-        for given in (specs[kind][0], specs[kind][-1]):
-            one = drawn_changes(given).map(
-                lambda value, kind=kind: case(f"drawn: {text(value)[:300]!r}", kind, value)
-            )
-            made = one if made is None else made | one
-    return made.map(
-        lambda one: Case(f"drawn: {one.name}", one.read, one.files, one.truth, names=one.names, remedy=False)
-    )

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tests.hostile.cases import Case, control, hole, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import IDS, LABELS
 
@@ -136,13 +135,3 @@ def _of_itself() -> dict:
     found: dict = {}
     found["vectors"] = found
     return found
-
-
-def drawn():
-    import torch
-
-    whole, truth = (
-        by_torch({"vectors": torch.tensor(TABLE), "ids": IDS, "labels": LABELS}),
-        rows(TABLE, IDS, LABELS),
-    )
-    return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth))

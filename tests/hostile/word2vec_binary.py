@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
-from tests.hostile.corpus import changes
 from tests.hostile.npy import TABLE
 from tests.hostile.word2vec_text import WORDS
 
@@ -99,7 +98,3 @@ def cases() -> Iterator[Case]:
         except Exception:
             unpacked = b""
         yield Case(f"gzip: {name}", space("w.bin.gz"), {"w.bin.gz": content}, truth(unpacked))
-
-
-def drawn():
-    return changes(binary(), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))
