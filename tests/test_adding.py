@@ -95,5 +95,5 @@ def test_a_stitching_method(package, files, monkeypatch, capsys):
         stitched["score"], 1 / 3, atol=0.15
     )  # one answer for all rows: chance, ± 3 standard errors
 
-    session = Session(workspace=Workspace(files, *files)).open("connect", "Stitch")
+    session = Session(None, Workspace(files, *files), ("connect", "Stitch"))
     assert "to the mean row" in session.at.pills(key="stitch.methods").options

@@ -61,17 +61,26 @@ MENUS = ("toolbar.anchors", "toolbar.session", "view-choosers", "export-explore"
 
 
 class Session:
-    """One browser session at Explore with its menus open, driven by AppTest; attributes that it lacks are AppTest's."""
+    """One browser session with its menus open, driven by AppTest; attributes that it lacks are AppTest's.
 
-    def __init__(self, query: dict[str, str] | None = None, workspace: Workspace | None = None) -> None:
+    It begins at Explore, or at a place and tab, with this in its state.
+    """
+
+    def __init__(
+        self,
+        query: dict[str, str] | None = None,
+        workspace: Workspace | None = None,
+        place: tuple[str, ...] = ("explore",),
+        state: dict[str, object] | None = None,
+    ) -> None:
         self.at = AppTest.from_file(MAIN, default_timeout=300)
-        for menu in MENUS:
-            self.at.session_state[menu] = True
+        for key, value in (dict.fromkeys(MENUS, True) | (state or {})).items():
+            self.at.session_state[key] = value
         if query:
             self.at.query_params = query
         if workspace:
             self.at.session_state["relscope.history"] = History(workspace)
-        self.open("explore")
+        self.open(*place)
 
     def __getattr__(self, name: str):
         return getattr(self.at, name)
@@ -177,5 +186,9 @@ def make_workspace(tmp_path):
 
 @pytest.fixture
 def make_session(make_workspace):
-    """``make_session(n, **changes) -> Session`` on the spaces of `make_workspace`."""
-    return lambda n=120, **changes: Session(workspace=make_workspace(n, **changes))
+    """``make_session(n, place=…, state=…, **changes) -> Session`` on the spaces of `make_workspace`."""
+
+    def make(n: int = 120, place=("explore",), state=None, **changes) -> Session:
+        return Session(None, make_workspace(n, **changes), place, state)
+
+    return make

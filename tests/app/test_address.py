@@ -20,34 +20,27 @@ from tests.waiting import until
 ROOT = Path(__file__).parents[2]
 TOKEN = "the token of these tests, which is long"
 STREAM = "/_stcore/stream"
-ROUTES = (
+ROUTES = [  # of pages, of Streamlit and of its components
     *(
         "/",
         "/anchors",
         "/favicon.png",
-        "/manifest.json",
         "/static/x",
         "/media/x",
         "/app/static/x",
         "/nothing/here",
-    ),
-    *("/_stcore/host-config", "/_stcore/metrics", "/_stcore/script-health-check"),
-    *(
-        "/component/x/y",
-        "/_stcore/bidi-components/x/y",
-        "/_stcore/upload_file/x/y",
-        "/_stcore/allowed-message-origins",
-    ),
-    *(
-        "/_stcore/agent/mcp",
-        "/_stcore/agent/interact",
-        "/auth/login",
-        "/oauth2callback",
         "//x",
         "/%2e%2e/x",
+    ),
+    *(
+        "/_stcore/host-config",
+        "/_stcore/metrics",
+        "/_stcore/script-health-check",
+        "/_stcore/upload_file/x/y",
         STREAM,
     ),
-)
+    *("/component/x/y", "/_stcore/bidi-components/x/y", "/_stcore/agent/mcp", "/auth/login"),
+]
 
 
 def free_port() -> int:
@@ -158,15 +151,11 @@ def test_a_shared_app_answers_from_every_address_and_asks_for_its_token(serve):
 def test_no_route_answers_more_than_the_login_to_others(usual):
     own, cookies = f"http://localhost:{usual}", enters(usual)
     key = cookies["Cookie"].partition("=")[2][:128]
-    others = [
+    others = [  # test_guard.py has more
         {},
-        {**cookies, "Host": f"evil.test:{usual}"},
         {**cookies, "Host": f"evil.test:{usual}", "Origin": f"http://evil.test:{usual}"},
-        {**cookies, "Host": f"localhost.evil.test:{usual}"},
-        {**cookies, "Origin": f"http://localhost:{usual + 1}"},
         {**cookies, "Origin": "null"},
         {"Cookie": cookies["Cookie"].replace(key, "0" * 128), "Origin": own},
-        {"Cookie": cookies["Cookie"].partition(";")[0], "Origin": own},
     ]
     for headers in others:
         for path in ROUTES:
@@ -229,7 +218,7 @@ def test_the_app_is_configured_against_other_sites():
 @pytest.mark.parametrize(
     ("address", "shared"),
     [("127.0.0.9", False), ("localhost", False), ("::1", False)]
-    + [(address, True) for address in (None, "", "0.0.0.0", "::", "machine.example", "unix:///tmp/socket")],
+    + [(address, True) for address in (None, "0.0.0.0", "::", "unix:///tmp/socket")],
 )
 def test_a_server_on_another_address_counts_as_shared_however_it_was_started(monkeypatch, address, shared):
     monkeypatch.setenv("RELSCOPE_SHARE", "0")

@@ -7,108 +7,74 @@ import dataclasses
 import numpy as np
 import pytest
 
-from app.anchors.lists import read_ids, step_between
+from app.anchors.lists import step_between
 from app.workspace import from_session_file, to_session_file
-from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.scores.score import Interval, Score
 from tests.app.conftest import Session
 
 
 @pytest.fixture
-def anchors_page(make_session):
-    session = make_session()
-    session.session_state["anchors.sets"] = True
-    return session.open("explore", "Anchors")
+def page(make_session):
+    return make_session(60, ("explore", "Anchors"), {"anchors.sets": True})
 
 
-def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
-    before = anchors_page.workspace.anchors
-    anchors_page.change("text_input", "anchors.search", "r90, r80 ,r0,, r90")
-    assert anchors_page.workspace.anchors == (*before, "r90", "r80")
-    assert anchors_page.text_input(key="anchors.search").value == ""
-    assert not anchors_page.errors
-    anchors_page.click("history.undo")
-    assert anchors_page.workspace.anchors == before
+def test_names_sets_and_lists_add_anchors_each_in_a_step_that_can_be_undone(page):
+    first = page.workspace.anchors
+    page.change("text_input", "anchors.search", "r50, r40 ,r0,, r50")
+    assert page.workspace.anchors == (*first, "r50", "r40")
+    assert page.text_input(key="anchors.search").value == ""
+    page.click("history.undo").change("text_input", "anchors.set-name", " all twenty ")
+    listed = "\ufeffr30\r\n\r\n r31 \nnowhere\n".encode()
+    page.upload("anchors.upload", "list.txt", listed).click("Add it")
+    assert page.workspace.anchors == (*first, "r30", "r31")
+    page.click("Replace the anchors")
+    assert page.workspace.anchors == ("r30", "r31")
+    assert not page.errors
+    page.upload("anchors.upload", "list.txt", b"nowhere\n").click("Replace the anchors")
+    assert "got 1 unknown" in page.errors[0]
+    page.click("anchors.use-all twenty")
+    assert page.workspace.anchors == first
+    page.click("anchors.forget-all twenty")
+    assert page.workspace.named_sets == ()
+    page.click("history.undo")
+    assert page.workspace.named_sets == (("all twenty", first),)
 
 
-def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
+def test_more_rows_than_fit_are_offered_as_a_sample(page, monkeypatch):
     monkeypatch.setattr("app.compare.inspector.MOST_ANCHORS", 25)
-    before = anchors_page.workspace.anchors
-    assert len(before) == 20
-    brushed = [f"r{row}" for row in range(60, 120)]
-    anchors_page.select(*brushed)
-    free = [one for one in brushed if one not in before]
-    anchors_page.click("inspector.add")
-    assert not anchors_page.errors
-    added = anchors_page.workspace.anchors[20:]
-    assert len(added) == 5
+    before = page.workspace.anchors
+    free = [f"r{row}" for row in range(30, 60)]
+    page.select(*free).click("inspector.add")
+    assert not page.errors
+    added = page.workspace.anchors[20:]
+    assert len(before) + len(added) == 25
     assert set(added) < set(free)
     assert added != tuple(free[:5])  # drawn, not the first ones
-    assert anchors_page.button(key="inspector.add").disabled
-    anchors_page.click("history.undo")
-    assert anchors_page.workspace.anchors == before
+    assert page.button(key="inspector.add").disabled
 
 
-def test_pinned_anchors_outlive_removal_and_a_new_strategy_but_not_their_unpinning(anchors_page):
-    anchors_page.select_rows("anchors.table", 4, 5).click("Pin 2")
-    assert anchors_page.workspace.pinned == ("r4", "r5")
-    assert anchors_page.table("anchors.table")["pinned"].sum() == 2
-    anchors_page.select_rows("anchors.table", 4, 6).click("Remove 2")
-    assert "r4" in anchors_page.workspace.anchors
-    assert "r6" not in anchors_page.workspace.anchors
-    anchors_page.change("number_input", "anchors.number", 7)
-    assert len(anchors_page.workspace.anchors) == 7
-    assert anchors_page.workspace.anchors[:2] == ("r4", "r5")
-    anchors_page.select_rows("anchors.table").click("Remove all but pinned")
-    assert anchors_page.workspace.anchors == ("r4", "r5")
-    anchors_page.select_rows("anchors.table", 0).click("Unpin 1")
-    assert anchors_page.workspace.pinned == ("r5",)
-
-
-def test_a_click_on_a_cell_counts_as_the_box_of_its_row(anchors_page):
-    tables = (table.key or "" for table in anchors_page.at.dataframe)
-    key = next(key for key in tables if key.startswith("anchors.table"))
-    clicked = {"rows": [5], "columns": [], "cells": [(4, "id"), (5, "id")]}
-    anchors_page.at.session_state[key] = {"selection": clicked}
-    anchors_page.run().click("Pin 2")
-    assert set(anchors_page.workspace.pinned) == {"r4", "r5"}
-
-
-def test_named_sets_come_back_and_can_be_forgotten(anchors_page):
-    first = anchors_page.workspace.anchors
-    anchors_page.change("text_input", "anchors.set-name", " all twenty ").change(
-        "text_input", "anchors.search", "r50"
-    )
-    assert len(anchors_page.workspace.anchors) == 21
-    anchors_page.click("anchors.use-all twenty")
-    assert anchors_page.workspace.anchors == first
-    anchors_page.click("anchors.forget-all twenty")
-    assert anchors_page.workspace.named_sets == ()
-    anchors_page.click("history.undo")
-    assert anchors_page.workspace.named_sets == (("all twenty", first),)
-
-
-def test_a_list_replaces_or_joins_the_anchors(anchors_page):
-    first = anchors_page.workspace.anchors
-    anchors_page.upload("anchors.upload", "list.txt", "\ufeffr70\r\n\r\n r71 \nnowhere\n".encode()).click(
-        "Add it"
-    )
-    assert anchors_page.workspace.anchors == (*first, "r70", "r71")
-    anchors_page.click("Replace the anchors")
-    assert anchors_page.workspace.anchors == ("r70", "r71")
-    assert not anchors_page.errors
-    anchors_page.upload("anchors.upload", "list.txt", b"nowhere\n").click("Replace the anchors")
-    assert "got 1 unknown" in anchors_page.errors[0]
-    assert anchors_page.workspace.anchors == ("r70", "r71")
-
-
-def test_a_list_is_read_line_by_line():
-    assert read_ids("\ufeffa\r\n\n  é b \n".encode()) == ["a", "é b"]
-    with pytest.raises(SpaceError, match="got an empty file"):
-        read_ids(b"")
-    with pytest.raises(SpaceError, match="expected UTF-8 text with one id per line"):
-        read_ids(b"\xc3\x28")
+def test_pinned_anchors_outlive_removal_and_a_new_strategy_but_not_their_unpinning(page):
+    key = next(table.key for table in page.at.dataframe if (table.key or "").startswith("anchors.table"))
+    clicked = {
+        "rows": [5],
+        "columns": [],
+        "cells": [(4, "id"), (5, "id")],
+    }  # a cell counts as the box of its row
+    page.at.session_state[key] = {"selection": clicked}
+    page.run().click("Pin 2")
+    assert set(page.workspace.pinned) == {"r4", "r5"}
+    assert page.table("anchors.table")["pinned"].sum() == 2
+    page.select_rows("anchors.table", 4, 6).click("Remove 2")
+    assert "r4" in page.workspace.anchors
+    assert "r6" not in page.workspace.anchors
+    page.change("number_input", "anchors.number", 7)
+    assert len(page.workspace.anchors) == 7
+    assert set(page.workspace.anchors[:2]) == {"r4", "r5"}
+    page.click("Remove all but pinned")
+    assert set(page.workspace.anchors) == {"r4", "r5"}
+    page.select_rows("anchors.table", 0).click("Unpin 1")
+    assert len(page.workspace.pinned) == 1
 
 
 @pytest.fixture
@@ -123,9 +89,7 @@ def wrong_pairs(tmp_path, make_workspace):
 
 
 def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong_pairs):
-    session = Session(workspace=wrong_pairs)
-    session.session_state["anchors.audit"] = True
-    session.open("explore", "Anchors")
+    session = Session(None, wrong_pairs, ("explore", "Anchors"), {"anchors.audit": True})
     assert any("3 of 20 pairs are suspect." in text.value for text in session.markdown)
     table = session.table("audit.table")
     assert set(table["id"]) == {"r2", "r9", "r14"}

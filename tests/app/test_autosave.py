@@ -14,9 +14,8 @@ import pytest
 from app import saving, sharing
 from app.saving import TabState
 from app.sharing import session_folder, uploads_of
-from app.workspace import UNDO_STEPS, History, Workspace
+from app.workspace import History, Workspace
 from relcore.base import access
-from relcore.base.errors import SpaceError
 from tests.app.conftest import Session
 
 MINE, THEIRS = "ab" * 32, "cd" * 32
@@ -90,16 +89,6 @@ def test_a_link_wins_and_the_saved_session_is_offered(opened):
     assert "This page shows what you opened" in after.captions
     after.click("autosave.open")
     assert after.workspace == before.workspace
-
-
-def test_two_tabs_keep_their_own_sessions(opened, browser):
-    first = opened().change("number_input", "scores.k", 7)
-    browser(MINE, is_open=True)
-    second = opened()
-    assert second.workspace.k == 7  # the newest session, as a copy
-    second.change("number_input", "scores.k", 5)
-    assert opened(**query_of(first)).workspace.k == 7
-    assert opened(**query_of(second)).workspace.k == 5
 
 
 def test_a_duplicated_tab_overwrites_nothing(opened):
@@ -188,15 +177,6 @@ def test_what_is_saved_is_what_is_read():
     assert replace(back.state, past=(), future=()) == state
 
 
-def test_two_hundred_steps_with_the_most_anchors_take_the_room_of_their_differences():
-    anchors = tuple(f"anchor-{row}" for row in range(2000))
-    once, many = History(Workspace(anchors=anchors)), History(Workspace(anchors=anchors))
-    for step in range(UNDO_STEPS):
-        many.edit(str(step), replace(many.present, k=1 + step % 2))
-    sizes = [len(saving.to_bytes(history, (), TabState(), {})) for history in (once, many)]
-    assert sizes[1] < 2 * sizes[0]
-
-
 def write(folder: Path, name: str = "tab~owner.json") -> Path:
     saving.write_file(folder / name, b"0" * 100)
     return folder / name
@@ -243,17 +223,3 @@ def test_a_clock_that_jumps_ahead_costs_no_session(clock):
     assert clock(0)
     assert clock(10)  # what a wrong clock found earlier is forgotten
     assert not clock(11.5)
-
-
-def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
-    path = write(session_folder(MINE))
-    monkeypatch.setattr(saving, "MOST_BYTES", 99)
-    with pytest.raises(SpaceError, match="expected at most"):
-        saving.read_file(path)
-
-
-def test_a_selection_too_large_to_be_read_again_costs_itself_only(monkeypatch):
-    history, selection = History(Workspace(k=7)), tuple(f"row-{row}" for row in range(1000))
-    monkeypatch.setattr("app.workspace.MOST_BYTES", 8000)
-    back = saving.from_bytes(saving.to_bytes(history, selection, TabState(), {}))
-    assert (back.selection, back.history.present) == ((), history.present)

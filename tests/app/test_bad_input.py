@@ -37,20 +37,6 @@ def test_a_file_that_goes_away_is_said_and_can_be_removed(make_session, make_wor
     assert not session.errors
 
 
-def test_zero_vectors_are_counted_and_left_out(make_session, make_workspace, tmp_path):
-    vectors = np.random.default_rng(1).normal(size=(120, 6))
-    vectors[[100, 110]] = 0
-    holes = save_space(tmp_path / "holes.npz", vectors)
-    session = make_session(spaces=(*make_workspace().spaces, holes)).change(
-        "selectbox", "choose.target", holes
-    )
-    assert not session.errors
-    assert "2 zero vectors are left out, because they have no direction." in [
-        warning.value for warning in session.warning
-    ]
-    assert "118 rows in both" in session.captions
-
-
 def npz(**arrays):
     stream = BytesIO()
     np.savez(stream, **arrays)
@@ -63,20 +49,9 @@ def npy(array, **options):
     return stream.getvalue()
 
 
-def test_a_bad_file_is_told_and_does_not_get_in(make_session):
-    session = make_session().open("data")
-    before = session.workspace
-    session.upload("spaces.upload", "ragged.csv", b"id,x,y\na,1,2\nb,3\n")
-    assert "spaces.load-file" not in [button.key for button in session.at.button]
-    (said,) = session.errors or [warning.value for warning in session.warning]
-    assert "ragged.csv" in said
-    assert session.workspace == before
-    assert session.open("explore").errors == []
-
-
 def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone(make_session):
     rows = np.random.default_rng(2).normal(size=(120, 9))
-    session = make_session().open("data")
+    session = make_session(place=("data",))
     session.upload(
         "spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)]))
     )

@@ -94,14 +94,6 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
     assert set(zip(*columns, strict=True)) == by_check
 
 
-def test_thresholds_decide(versions):
-    shown = of(versions, "v1", "noisy")
-    assert len(shown.alarms) == 2
-    for name in ("churn", "rho", "class_churn", "class_rho"):
-        shown.change("number_input", f"drift.everything_new.{name}", 1.0)
-    assert len(shown.alarms) == 1
-
-
 def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
     for new, told in (("noisy", "No broken rows"), ("zero", "breaks rows that were whole")):
         shown = of(versions, "v1", new).change("button_group", "drift.change", "model")

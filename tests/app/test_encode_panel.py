@@ -22,11 +22,9 @@ def queue(one_worker, monkeypatch):
 def tab(queue, make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
-    def open_tab(name: str = "Bundled", session=None):
-        session = session or make_session()
-        session.at.session_state["data.kind"] = name
-        session.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
-        return session.open("data")
+    def open_tab(name: str = "Bundled"):
+        state = {"data.kind": name, "bundled.kind": "Texts, pictures and graphs"}
+        return make_session(60, ("data",), state)
 
     return open_tab
 
@@ -99,28 +97,6 @@ def test_a_file_that_cannot_be_encoded_is_told_and_nothing_is_lost(tab, tmp_path
     (error,) = session.errors
     assert "empty" in error
     assert session.workspace == before
-
-
-def test_a_table_keeps_its_column_of_ids(tab, tmp_path):
-    (tmp_path / "docs.csv").write_text("text,doc_id\na,x\nb,y\n")
-    session = tab("Texts")
-    session.change("text_input", "data.path", str(tmp_path / "docs.csv"))
-    assert not session.errors
-    (box,) = (one for one in session.selectbox if one.label == "Ids from")
-    assert (box.value, box.options) == ("doc_id", ["Rows of the table", "text", "doc_id"])
-
-
-def test_minilm_is_chosen_at_first_for_texts_of_the_user_with_its_price(tab, tmp_path):
-    (tmp_path / "docs.csv").write_text("text,label\none text,x\nanother,y\n")
-    session = tab("Texts")
-    session.change("text_input", "data.path", str(tmp_path / "docs.csv"))
-    (chosen,) = (one for one in session.at.get("button_group") if one.key == "encode.forms-texts-own")
-    minilm = [option for option in chosen.options if "MiniLM" in str(option)]
-    if not minilm:
-        pytest.skip("MiniLM is not installed")
-    assert "minilm" in chosen.value
-    assert len(chosen.value) > 1
-    assert any("MiniLM · about" in str(option) for option in minilm)
 
 
 def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypatch):

@@ -9,8 +9,7 @@ import pytest
 
 from app import compute
 from app import session as session_module
-from app.session import reduce
-from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import Workspace, from_session_file, to_session_file
 from relcore import read_selection
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited
@@ -35,14 +34,6 @@ def workspace(tmp_path):
     return Workspace((first, second), first, second, anchors, look=MapLook(filter=FILTER[:1]))
 
 
-def test_a_filter_is_in_the_link_and_in_the_session(workspace):
-    filtered = replace(workspace, look=MapLook(filter=FILTER))
-    assert from_query(to_query(filtered), workspace).look.filter == FILTER
-    assert from_session_file(to_session_file(filtered, {}))[0] == filtered
-    assert "filter" not in to_query(replace(workspace, look=MapLook()))
-    assert from_query({"filter": '[{"column": 3}]'}, workspace) == workspace
-
-
 def test_rows_in_the_filter_are_scored_among_each_other_on_request(workspace):
     session = Session(workspace=workspace)
     assert session.workspace.look.filter == workspace.look.filter
@@ -62,13 +53,6 @@ def test_rows_in_the_filter_are_scored_among_each_other_on_request(workspace):
     assert float(score["mrr"]) == pytest.approx(
         float(expected), abs=0.05
     )  # the mean row is that of fewer rows
-
-
-def test_other_spaces_have_no_filter_and_a_session_brings_its_own(workspace):
-    other = replace(workspace, source=workspace.target, target=workspace.source)
-    assert reduce(workspace, other).look.filter == ()
-    brought = replace(other, look=MapLook(filter=FILTER))
-    assert reduce(workspace, brought).look.filter == FILTER
 
 
 # The selected rows

@@ -10,8 +10,6 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from app import compute
 from app.session import fit_to_pair
-from app.workspace import History, Workspace
-from relcore.maps.pane_maps import ViewSpec
 from tests.app.conftest import save_space
 
 
@@ -20,36 +18,9 @@ def other(tmp_path):
     return save_space(tmp_path / "other.npz", np.random.default_rng(2).normal(size=(60, 6)))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"anchors": ("r0", "r100")},
-        {"anchors": ("r0", "r1"), "anchors_from": "class-balanced 2 0"},
-        {"view": ViewSpec(pivots=("r0",), color_by="labels")},
-    ],
-)
-def test_what_is_fitted_fits_and_stays_as_it_is(make_workspace, other, changes):
-    workspace = make_workspace()
-    workspace = replace(workspace, spaces=(*workspace.spaces, other), target=other, **changes)
-    pair = compute.matched(workspace.source, other)
-    fitted = fit_to_pair(workspace, pair)
-    assert fitted != workspace
-    assert fit_to_pair(fitted, pair) == fitted
-
-
 def test_anchors_that_the_user_removed_stay_removed(make_workspace):
     workspace = replace(make_workspace(), anchors=(), anchors_from="")
     assert fit_to_pair(workspace, compute.matched(workspace.source, workspace.target)) == workspace
-
-
-def test_a_fitted_step_is_still_one_step():
-    history = History(Workspace())
-    history.edit("first", replace(Workspace(), k=5))
-    history.present = replace(Workspace(), k=6)
-    history.undo()
-    assert (history.present.k, history.redo_step, history.undo_step) == (10, "first", None)
-    history.redo()
-    assert history.present.k == 6
 
 
 def test_a_choice_needs_no_work_that_the_next_click_could_break_off(

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
@@ -271,23 +270,3 @@ def test_the_link_is_printed_and_a_browser_gets_another_one(monkeypatch, capsys,
     link = "http://127.0.0.1:8501/base/?token="
     assert capsys.readouterr().out.split() == ["Relscope", "is", "at", f"{link}a%20token%20%26%20more"]
     assert opened == ([] if headless else [link + entry.once])
-
-
-@pytest.mark.parametrize(
-    ("host", "path", "compressed"),
-    [
-        ("127.0.0.1", "/media/file.bin", False),
-        ("::1", "/media/file.bin", False),
-        ("192.0.2.7", "/media/file.bin", True),
-        ("127.0.0.1", "/page", True),
-    ],
-)
-def test_only_files_for_this_machine_are_sent_as_they_are(host, path, compressed):
-    def answer(_):
-        return Response(b"a" * 5000, media_type="application/octet-stream")
-
-    inner = [Middleware(Guard, entry=Gate()), Middleware(GZipMiddleware, minimum_size=1000)]
-    app = Starlette(routes=[Route(path, answer)], middleware=inner)
-    found = TestClient(app, client=(host, 50_000)).get(path, headers={"accept-encoding": "gzip"})
-    assert found.content == b"a" * 5000
-    assert ("content-encoding" in found.headers) == compressed

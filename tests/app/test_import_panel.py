@@ -30,8 +30,7 @@ def table(prefix="d"):
 
 @pytest.fixture
 def spaces(make_session):
-    session = make_session(60, spaces=BUNDLED, source=BUNDLED[0], target=BUNDLED[1], anchors=())
-    return session.open("data")
+    return make_session(60, ("data",), spaces=BUNDLED, source=BUNDLED[0], target=BUNDLED[1], anchors=())
 
 
 def upload(session, **files):
@@ -124,13 +123,4 @@ def test_rows_that_do_not_match_by_their_order_lead_to_link(spaces):
     assert "they do not match. Link finds their partners." in lead(spaces)
     assert "the same 1,200 rows" not in " ".join(one.body for one in spaces.at.get("html"))
     spaces.click("explore.partners")
-    assert spaces.at.session_state["connect.tab"] == "Link"
-
-
-def test_linking_is_offered_beside_the_row_order(spaces):
-    upload(spaces, c__npy=npy(1, N), d__npy=npy(2, N + 1))
-    spaces.click("spaces.load-compare")
-    assert "unpaired.rows" not in [button.key for button in spaces.at.button]  # other numbers of rows
-    spaces.click("unpaired.link")
-    assert spaces.workspace.source.name.endswith("c.npy")
     assert spaces.at.session_state["connect.tab"] == "Link"

@@ -12,11 +12,6 @@ import pytest
 from app.invert import panel
 from app.workspace import (
     OPENING_INVERSION,
-    Workspace,
-    from_query,
-    from_session_file,
-    to_query,
-    to_session_file,
 )
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
@@ -30,9 +25,7 @@ from tests.app.conftest import Session
 def open_page(make_workspace):
 
     def make(tab: str = "Rows", **changes) -> Session:
-        session = Session(workspace=make_workspace(120, **changes))
-        session.at.session_state["invert.tab"] = tab
-        return session.open("connect", "Invert")
+        return Session(None, make_workspace(120, **changes), ("connect", "Invert"), {"invert.tab": tab})
 
     return make
 
@@ -65,15 +58,6 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
     assert "invert.published" not in [button.key for button in session.button]
     session.click("history.undo").click("history.undo")
     assert session.workspace.inversion == OPENING_INVERSION
-
-
-@pytest.mark.parametrize(
-    "spec", [OPENING_INVERSION, InversionSpec("within", "pruned", 4, 0.65, 2.5, 3, tuned=True)]
-)
-def test_auto_travels_in_the_session_file_and_the_link(spec):
-    workspace = Workspace(inversion=spec)
-    assert from_session_file(to_session_file(workspace, {}))[0] == workspace
-    assert from_query(to_query(workspace), Workspace()) == workspace
 
 
 def test_a_slider_that_moves_is_one_step_and_fits_no_direct_map_again(open_page, monkeypatch):

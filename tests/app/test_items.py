@@ -6,27 +6,21 @@ from __future__ import annotations
 
 import base64
 import io
-from types import SimpleNamespace
 
 import numpy as np
 from PIL import Image
 
-from app import items
-from app.items import Items, items_of, make_sheet
+from app.items import Items
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode, encoding_key, encoding_spec
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec
-from relcore.encoders.images import PixelComponents
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.pane_maps import default_view
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
-from tests.app.conftest import save_space
 
-DIGITS = DatasetSpec("digits", limit=120)
-COMPONENTS = PixelComponents(n_components=8)
 ANALYSES = (TfidfSvd(n_components=8), TfidfSvd(n_components=8, max_words=300))
 
 
@@ -130,14 +124,6 @@ def test_every_picture_is_in_its_cell():
         assert set(shown[y : y + 8, x : x + 8].ravel()) == {int(identifier[1:])}
 
 
-def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
-    assert make_sheet(iter(pictures(16)), 10**7) is None
-    assert make_sheet(iter(pictures(40)), 40) is not None
-    clock = iter(range(100))
-    monkeypatch.setattr(items, "time", SimpleNamespace(perf_counter=lambda: 10 * next(clock)))
-    assert make_sheet(iter(pictures(40)), 40) is None
-
-
 # The app on sentences
 
 
@@ -156,19 +142,3 @@ def test_a_dataset_that_is_gone_takes_only_the_items_with_it(make_session, tmp_p
     session.run()
     assert not session.errors
     assert payload(session)
-
-
-def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(make_session, tmp_path):
-    stranger = save_space(
-        tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(120, 5)), prefix="x"
-    )
-    (first,), _ = encoded(DIGITS, COMPONENTS)
-    session = make_session(spaces=(first, stranger), source=first, target=stranger, anchors=())
-    session.click("unpaired.rows")
-    assert not session.errors
-    assert "120 rows, not paired yet" in session.captions
-    session.select("7", "8")
-    found = items_of(session.workspace)
-    before = load_dataset(DIGITS)
-    assert found.pictures(["7", "8"], 8) == Items([before]).pictures(before.ids[[7, 8]].tolist(), 8)
-    assert session.click("history.undo").workspace.spaces == (first, stranger)

@@ -7,7 +7,6 @@ import pytest
 
 from app import compute
 from relcore.represent.translation import ProjectionSpec
-from relcore.scores.comparison import held_out, sample_pair
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -46,13 +45,3 @@ def test_a_matrix_above_the_limit_is_not_kept(pair, monkeypatch, most, same):
     first, again = (compute.represent(pair, "relative", ANCHORS, ProjectionSpec())[0] for _ in range(2))
     assert (first is again) == same
     np.testing.assert_array_equal(first, again)
-
-
-def test_a_sample_of_many_rows_keeps_the_queries_when_an_anchor_is_added(pair):
-    drawn = []
-    for anchors in (ANCHORS, (*ANCHORS, "r500", "r501")):
-        sample = sample_pair(pair, anchors, 400)
-        queries = held_out(sample, anchors).queries(300)
-        drawn.append(set(sample.ids[queries]))
-        assert drawn[-1] == set(pair.ids[held_out(pair, anchors).queries(300)])
-    assert drawn[0] - drawn[1] <= {"r500", "r501"}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from app import compute
-from relcore.represent.translation import ProjectionSpec, represent
-from relcore.scores.comparison import held_out, score_pair
+from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -34,12 +33,3 @@ def test_scores_do_not_depend_on_what_is_scored_beside_them(pair):
             assert float(score) == float(together[name])
             assert score.null == together[name].null
     assert float(alone["relative"]["cosine"]) != float(alone["whitened"]["cosine"])
-
-
-def test_more_measures_are_those_of_the_command(pair):
-    rows, split = represent(pair, "relative", ANCHORS, ProjectionSpec()), held_out(pair, ANCHORS)
-    for name in ("rsa", "cknna"):
-        score = compute.more_score(pair, "relative", ANCHORS, ProjectionSpec(), 5, name)
-        assert float(score) == float(score_pair(*rows, split, k=5, metrics=(name,))[name])
-        assert score.k == (5 if name == "cknna" else None)
-        assert score.n == 138

@@ -46,9 +46,7 @@ def planted():
 
 def open_page(specs, part="Thresholds") -> Session:
     workspace = Workspace(spaces=tuple(specs), source=specs[0], target=specs[1])
-    session = Session(workspace=workspace)
-    session.at.session_state[f"migrate.{part}"] = True
-    return started(session.open("migrate"))
+    return started(Session(None, workspace, ("migrate",), {f"migrate.{part}": True}))
 
 
 def started(session: Session) -> Session:

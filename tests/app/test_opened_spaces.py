@@ -11,7 +11,6 @@ import pytest
 from app.workspace import BUNDLED
 from relcore.base import records
 from relcore.base.access import OPENED
-from relcore.catalog.catalog import SpaceSpec
 from tests.app.conftest import Session, save_space
 
 
@@ -48,22 +47,3 @@ def test_two_loaded_files_become_the_pair_where_nobody_has_chosen_another(make_w
     session = Session()
     assert load(session, first) == [spec.name for spec in BUNDLED]
     assert load(session, second) == [first.stem, second.stem]
-
-
-def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with, make_workspace, tmp_path):
-    first = make_workspace(60).source
-    np.save(tmp_path / "plain.npy", np.random.default_rng(1).normal(size=(60, 3)))
-    rows = "".join(f"{'pqr'[row % 3]}\n" for row in range(60))
-    (tmp_path / "meta.csv").write_text(f"label\n{rows}")
-    plain = SpaceSpec(
-        "file", str(tmp_path / "plain.npy"), options=(("metadata", str(tmp_path / "meta.csv")),)
-    )
-    session = open_with(plain, first)
-    assert not session.errors
-    assert [one.option("ids") for one in (session.workspace.source, session.workspace.target)] == [
-        "rows",
-        "rows",
-    ]
-    assert "60 rows in both" in session.captions
-    assert session.workspace.view.color_by == "labels"
-    assert "meta.csv is joined to plain.npy by row order" in session.open("data").captions

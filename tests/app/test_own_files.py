@@ -35,6 +35,7 @@ def test_a_session_file_brings_the_selection_back(make_workspace, make_session, 
     workspace = make_workspace()
     content = saved(workspace, ("r7", "r3"))
     assert json.loads(content)["panes"] == {"selection": ["r7", "r3"]}
+    assert str(tmp_path.parent).encode() not in content
     (tmp_path / "session.json").write_bytes(content)
     found = read_selection(tmp_path / "session.json")
     assert found.ids == ("r7", "r3")
@@ -47,23 +48,11 @@ def test_a_session_file_brings_the_selection_back(make_workspace, make_session, 
     assert session.session_state["relscope.selection"] == ("r1",)
     session = opened(Session(workspace=replace(workspace, k=3)), content)
     assert session.session_state["relscope.selection"] == ("r7", "r3")
+    assert session.workspace == workspace
 
 
 def opened(session: Session, content: bytes) -> Session:
     return session.upload("session.file", "session.json", content).click("Open the session")
-
-
-def test_a_session_file_tells_no_folder_and_opens_with_the_files_of_the_session(make_workspace, tmp_path):
-    workspace = make_workspace(k=7)
-    content = saved(workspace)
-    assert str(tmp_path.parent).encode() not in content
-    assert [one["name"] for one in json.loads(content)["session"]["spaces"]] == [
-        "first120.npz",
-        "second120.npz",
-    ]
-    session = opened(Session(workspace=replace(workspace, k=3, anchors=workspace.anchors[:5])), content)
-    assert not session.errors
-    assert session.workspace == workspace
 
 
 def test_a_file_of_the_data_folder_is_found_and_another_content_refused(
@@ -93,11 +82,8 @@ def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     spec = StudySpec.of(study_of("pruning"), {"spaces": spaces})
     content = json.dumps(without_paths(spec.to_json())).encode()
     assert str(tmp_path.parent).encode() not in content
-    session = (
-        Session(workspace=workspace)
-        .open("research", "Studies")
-        .upload("studies.upload", "study.json", content)
-    )
+    session = Session(None, workspace, ("research", "Studies"))
+    session.upload("studies.upload", "study.json", content)
     session.click("studies.open-file")
     assert not session.errors
     assert session.session_state["relscope.given-studies.pruning.spaces"] == spaces

@@ -10,7 +10,7 @@ from relcore.studies.papers import load_rows
 def page(make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     whole_queue.clear()
-    yield make_session().open("research", "Papers")
+    yield make_session(place=("research", "Papers"))
     whole_queue().close()
     whole_queue.clear()
 

@@ -30,6 +30,8 @@ from app.workspace import (
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.scene import MapLook
+from relcore.figures.scene import Condition
 from relcore.maps.pane_maps import NUMBERS
 from tests.app.conftest import save_space
 
@@ -267,6 +269,12 @@ def test_what_a_change_leads_to(spaces):
     alone = reduce(before, replace(before, spaces=(third,)))
     assert (alone.source, alone.target) == (third, third)
     assert reduce(before, replace(before, spaces=())).spaces == Workspace().spaces
+    filtered = replace(before, look=MapLook(filter=(Condition("labels", ("one",)),)))
+    assert reduce(filtered, replace(filtered, target=third)).look.filter == ()
+    assert (
+        reduce(before, replace(filtered, target=third)).look.filter == filtered.look.filter
+    )  # it brings its own
+    assert from_query(to_query(filtered), before).look.filter == filtered.look.filter
     three = replace(before, others=(third,))
     assert reduce(before, three) is three
     assert reduce(three, replace(three, target=third)).others == ()

@@ -2,7 +2,6 @@
 every row.
 """
 
-import json
 import shlex
 
 import numpy as np
@@ -39,9 +38,7 @@ def folders(tmp_path):
 
 @pytest.fixture
 def page(make_session):
-    session = make_session(60)
-    session.session_state["data.kind"] = "Database or shards"
-    return session.open("data")
+    return make_session(60, ("data",), {"data.kind": "Database or shards"})
 
 
 def asked(session, first, second=""):
@@ -51,7 +48,7 @@ def asked(session, first, second=""):
     return session.run()
 
 
-def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_place, capsys):
+def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_place):
     asked(page, *folders)
     page.click("shards.draw")
     assert ran_in_place == ["Sample of vectors a", "Sample of vectors-b"]
@@ -67,18 +64,8 @@ def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_plac
     assert "1,000 rows in both" in page.captions
     (code,) = page.code
     assert code.value == f"relscope compare {shlex.quote(folders[0])} {folders[1]}"
-    assert main([*shlex.split(code.value)[1:], "--anchors", "20", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"][0]["n"] == N
     page.click("history.undo")
     assert not page.code
-
-
-def test_what_is_no_folder_of_shards_is_said_and_nothing_can_be_drawn(page, tmp_path):
-    (tmp_path / "empty").mkdir()
-    for wrong in (str(tmp_path / "gone"), str(tmp_path / "empty"), "nowhere://a/b"):
-        asked(page, wrong)
-        assert page.button(key="shards.draw").disabled
-        assert any("expected" in one.value for one in page.warning), wrong
 
 
 def test_a_shared_app_opens_folders_of_its_data_only(page, folders, tmp_path, tmp_path_factory, monkeypatch):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from app import results
-from app.stitch import panel
 from app.stitch.panel import largest_family
 from app.workspace import Workspace
 from relcore.base.numbers import short
@@ -53,7 +52,7 @@ def make_encoders(tmp_path):
 
 
 def session_on(specs, **changes) -> Session:
-    return Session(workspace=Workspace(tuple(specs), specs[0], specs[1], **changes)).open("connect", "Stitch")
+    return Session(None, Workspace(tuple(specs), *specs[:2], **changes), ("connect", "Stitch"))
 
 
 def figure(session: Session, number: int = 0) -> dict:
@@ -103,14 +102,6 @@ def test_a_cell_opens_its_confusion(make_encoders):
     shown = figure(session, 1)
     texts = shown["data"][1]["hovertext"]
     assert [int(text.split("<br>")[-1].split()[0]) for text in texts] == confusion.ravel().tolist()
-
-
-def test_a_click_names_way_encoder_and_head(make_encoders):
-    result = stitch_matrix(
-        [load(spec) for spec in make_encoders()], StitchSpec(("relative", "procrustes"), n_anchors=24)
-    )
-    assert panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
-    assert panel.cell_of([], result) is None
 
 
 def test_encoders_of_two_datasets_do_not_mix_by_default(make_encoders):

@@ -13,7 +13,7 @@ from relcore.studies.study import StudyProgress, StudyRuns, StudySpec, study_of
 @pytest.fixture
 def first_start(make_session):
     st.cache_resource.clear()  # the queue, and rows of runs that other tests put under the same keys
-    yield make_session().open("research", "Studies")
+    yield make_session(place=("research", "Studies"))
     whole_queue().close()
     whole_queue.clear()
 
@@ -72,24 +72,6 @@ def test_runs_that_were_stopped_here_can_be_resumed(first_start):
     assert len(panel._table(runs)) == 60
     (again,) = (button for button in first_start.button if button.key == "studies.here")
     assert again.label.startswith("Resume: 1 of 60 runs done · about")
-
-
-def test_what_is_missing_is_offered(page):
-    """Five made-up networks of twelve, alike as far as they are good."""
-    study = study_of("similarity-performance")
-    runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
-    for number, settings in enumerate(runs.settings[:5]):
-        share, epochs = number / 12, settings["epochs"]
-        values = {"outcome": "trained", "best epoch": 1, "best validation accuracy": share, "accuracy": share}
-        for name in ("similarity", "centred similarity"):
-            values |= {name: share, f"{name} by epoch": [share] * epochs}
-            values |= {f"{kind} over epochs, {name}": 0.9 for kind in ("pearson", "spearman")}
-        values |= {"accuracy by epoch": [0.5] * epochs}
-        facts = {"study": study.kind, "version": 1, "settings": settings, "values": values, "seconds": 1.0}
-        whole_queue().store.put(runs.keys[number], {}, facts)
-    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
-    start = next(button for button in page.button if button.key == "studies.start")
-    assert start.label.startswith("Resume: 5 of 12 runs done · about")
 
 
 def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):

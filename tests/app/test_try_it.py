@@ -28,9 +28,7 @@ def encoded(dataset, *encoders):
 
 
 def stitch_page(specs) -> Session:
-    session = Session(workspace=Workspace(specs, specs[0], specs[1]))
-    session.at.session_state["stitch.try"] = True
-    return session.open("connect", "Stitch")
+    return Session(None, Workspace(specs, *specs[:2]), ("connect", "Stitch"), {"stitch.try": True})
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,8 @@ from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import UniverseSpec
 from tests.app.conftest import Session, save_space
 
+UNIVERSE = ("research", "Universe")
+
 
 @pytest.fixture
 def make_four(make_workspace, tmp_path):
@@ -36,9 +38,8 @@ def make_four(make_workspace, tmp_path):
             else (rng.normal(size=(120, 6)), {"prefix": "q"})
         )
         stranger = save_space(tmp_path / "stranger.npz", other, **prefix)
-        session = Session(
-            workspace=make_workspace(120, spaces=(*workspace.spaces, wide, stranger), **changes)
-        ).open("research", "Universe")
+        all_four = make_workspace(120, spaces=(*workspace.spaces, wide, stranger), **changes)
+        session = Session(None, all_four, UNIVERSE)
         if linked:
             return session
         assert "**Not shown:** stranger." in session.captions
@@ -95,15 +96,6 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
     assert len(examples) >= 6
 
 
-def test_the_rows_are_on_one_map_that_a_recipe_draws_again(make_four):
-    session = make_four(linked=True)
-    names = [load(spec).name for spec in session.workspace.spaces]
-    (moving,) = (one for one in charts(session) if one.get("frames"))
-    shown = [step["label"] for step in moving["layout"]["sliders"][0]["steps"]]
-    assert len(moving["frames"]) == len(shown) == 1 + len(names)
-    assert shown[0] == "Mean of all"
-
-
 def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, make_workspace, tmp_path):
     session = make_four(linked=True)
     specs = session.workspace.spaces
@@ -149,18 +141,6 @@ def test_each_score_is_the_cores(make_four):
     assert np.isnan(expected.values).sum() == 7
 
 
-def test_a_cell_is_its_row_and_its_column(make_four):
-    session = make_four()
-    drawn = session.workspace.spaces
-    cells = [{"customdata": names} for names in chart(session)["data"][-1]["customdata"]]
-    found = [panel.pair_of([cell], drawn) for cell in cells]
-    first, second, wide, stranger = session.workspace.spaces
-    assert found[1] == (first, second)
-    assert found[11] == (wide, stranger)
-    assert [index for index, pair in enumerate(found) if pair is None] == [0, 5, 10, 15]
-    assert panel.pair_of([], drawn) is None
-
-
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     # A job queue serves all sessions of a process, and its store has what other tests computed: no other asks
@@ -173,24 +153,6 @@ def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_plac
     np.testing.assert_allclose(numbers(session), expected.values, atol=6e-4)
 
 
-def test_a_space_that_is_gone_is_left_out_and_the_others_are_compared(make_four, tmp_path):
-    session = make_four()
-    (tmp_path / "wide.npz").unlink()
-    session.run()
-    chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
-    session.change("multiselect", chooser, [session.workspace.spaces[n] for n in (0, 1, 3)])
-    assert numbers(session).shape == (3, 3)
-
-
-def test_spaces_that_share_too_few_rows_are_not_drawn(make_workspace, tmp_path):
-    workspace = make_workspace(40)
-    few = save_space(tmp_path / "few.npz", load(workspace.source).vectors[:30])
-    session = Session(workspace=make_workspace(40, spaces=(*workspace.spaces, few)))
-    session.open("research", "Universe")
-    assert "Open spaces that share more rows, or confirm more links." in session.captions
-    assert "The same rows by each model" not in session.text
-
-
 def test_an_order_that_nobody_confirmed_pairs_no_rows(make_workspace, tmp_path):
     rng, workspace = np.random.default_rng(4), make_workspace(120)
     rows = rng.normal(size=(120, 6))
@@ -198,8 +160,8 @@ def test_an_order_that_nobody_confirmed_pairs_no_rows(make_workspace, tmp_path):
         np.save(tmp_path / f"{name}.npy", vectors)
     bare = tuple(SpaceSpec("file", str(tmp_path / f"{name}.npy")) for name in ("first", "shuffled"))
     pair = {"source": bare[0], "target": bare[1]}
-    session = Session(workspace=make_workspace(120, spaces=(*workspace.spaces, *bare), **pair))
-    session.open("research", "Universe")
+    workspace = make_workspace(120, spaces=(*workspace.spaces, *bare), **pair)
+    session = Session(None, workspace, UNIVERSE)
     assert "**Not shown:** first, shuffled." in session.captions
     chooser = next(one.key for one in session.multiselect if one.key.startswith("universe.spaces"))
     session.change("multiselect", chooser, list(bare))

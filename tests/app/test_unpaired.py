@@ -21,19 +21,6 @@ def strangers(make_session, make_workspace, tmp_path):
     return make_session(N, spaces=(first, table), source=first, target=table)
 
 
-def test_row_order_pairs_them_as_one_step(strangers):
-    before, keys = strangers.workspace, [button.key for button in strangers.at.button]
-    assert keys.index("unpaired.link") < keys.index("unpaired.rows")
-    strangers.click("unpaired.rows")
-    assert not strangers.errors
-    assert f"{N} rows in both" in strangers.captions
-    assert [dict(one.options) for one in strangers.workspace.spaces] == [{"ids": "rows"}, {"ids": "rows"}]
-    assert set(strangers.workspace.anchors) <= {str(row) for row in range(N)}
-    strangers.click("history.undo")
-    assert strangers.workspace == before
-    assert strangers.button(key="unpaired.rows")
-
-
 def test_another_column_of_ids_pairs_them(strangers):
     chooser = next(box for box in strangers.at.selectbox if box.key.startswith("unpaired.target"))
     assert chooser.options == ["Automatic", "id", "known", "d0", "d1"]

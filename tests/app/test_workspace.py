@@ -93,25 +93,10 @@ def test_a_session_file_brings_everything_back(workspace):
     assert from_session_file(to_session_file(workspace, known)) == (workspace, known)
 
 
-def test_a_session_file_of_two_models_is_as_before():
-    assert "others" not in json.loads(to_session_file(Workspace(), {}))["session"]
-
-
 def session_file(**changes):
     content = json.loads(to_session_file(FULL, DIGESTS))
     content["session"] |= changes
     return json.dumps(content)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", '{"session": 5}', '{"figure": "comparison"}', b"\xff\xfe\x00"],
-)
-def test_something_else_is_no_session_file(text):
-    with pytest.raises(
-        SpaceError, match="session file: expected the JSON that 'Save session' writes, got something else"
-    ):
-        from_session_file(text)
 
 
 @pytest.mark.parametrize(
@@ -130,23 +115,6 @@ def test_settings_that_do_not_fit_name_the_versions(changes):
     with pytest.raises(
         SpaceError, match=f"session file: made by version {__version__}, this is {__version__}; ."
     ):
-        from_session_file(session_file(**changes))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"k": "ten"},
-        {"k": 0},
-        {"anchors": [["one"]]},
-        {"panes": ["relative", "beautiful"]},
-        {"projection": {"similarity": "cosinus"}},
-        {"view": {"pivots": None}},
-    ],
-    ids=str,
-)
-def test_values_that_no_page_could_show_are_refused(changes):
-    with pytest.raises(SpaceError, match="session file"):
         from_session_file(session_file(**changes))
 
 
@@ -175,20 +143,6 @@ def test_a_permalink_brings_unusual_pivots_back(view):
     assert from_query(to_query(workspace), Workspace()) == workspace
 
 
-@pytest.mark.parametrize(
-    ("changes", "query"),
-    [
-        ({}, {}),
-        ({"k": 11}, {"k": "11"}),
-        ({"anchors_from": "random 300 0"}, {"anchors": "random,300,0"}),
-        ({"projection": ProjectionSpec(center=False)}, {"center": "0"}),
-    ],
-    ids=["default", "k", "anchors", "center"],
-)
-def test_a_permalink_holds_only_what_differs_from_the_defaults(changes, query):
-    assert to_query(Workspace(**changes)) == query
-
-
 def test_a_link_keeps_further_models_where_the_session_has_them():
     spaces = tuple(SpaceSpec("file", f"{name}.npy") for name in "abcd")
     session = dataclasses.replace(Workspace(), spaces=spaces, source=spaces[1], target=spaces[3])
@@ -201,27 +155,20 @@ def test_a_link_keeps_further_models_where_the_session_has_them():
         assert from_query({"others": wrong}, session) == session
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("similarity", "cosinus"),
-        ("center", "yes"),
-        ("panes", "absolute,beautiful"),
-        ("k", "0"),
-        ("k", "201"),
-        ("k", "²"),
-        ("k", "9" * 5000),
-        ("nearest", "1e3"),
-        ("pivots", "sea,land"),
-        ("pivots", '["sea", 1]'),
-        ("inverse", "within"),
-        ("inverse", "up,pruned,8,0.7,1,0"),
-        ("inverse", "forward,pruned,8,nan,1,0"),
-        ("utm_source", "newsletter"),
-    ],
-)
-def test_what_makes_no_sense_in_a_link_is_left_as_it_was(name, value):
-    assert from_query({name: value, "center": "0" if name != "center" else value}, SMALL) == SMALL
+def test_what_makes_no_sense_in_a_link_is_left_as_it_was():
+    for name, value in (
+        *(("similarity", "cosinus"), ("center", "yes"), ("panes", "absolute,beautiful"), ("nearest", "1e3")),
+        *(
+            ("k", "0"),
+            ("k", "201"),
+            ("k", "²"),
+            ("k", "9" * 5000),
+            ("pivots", "sea,land"),
+            ("pivots", '["sea", 1]'),
+        ),
+        *(("inverse", "within"), ("inverse", "forward,pruned,8,nan,1,0"), ("utm_source", "newsletter")),
+    ):
+        assert from_query({"center": "0", name: value}, SMALL) == SMALL, (name, value)
 
 
 @pytest.mark.parametrize(
