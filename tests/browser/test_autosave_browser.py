@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.browser.conftest import ROOT, free_port, wait_until_healthy
-from tests.browser.panes import settle, star
+from tests.browser.panes import settle
 
 
 @pytest.fixture
@@ -86,29 +86,3 @@ def test_f5_and_a_killed_server_lose_nothing(page, server):
         page.wait_for_selector(f"text={number} anchors")
         settle(page)
     assert shown(page)["undo"] == [False, True]
-
-
-@pytest.mark.slow
-def test_a_server_that_is_killed_while_an_anchor_is_dragged_loses_no_step_but_that_one(page, server):
-    page.goto(server().replace("/?", "/explore?panes=relative&anchors=random,8,0&"))
-    page.wait_for_selector(".ls-root[data-drawn]")
-    settle(page)
-    number_of_anchors(page, 6)
-    before, anchors = shown(page), names_of_anchors(page)
-    assert before["undo"] == [True, False]
-    box = page.locator(".ls-plot").first.bounding_box()
-    page.mouse.move(*star(page, 0, 1))
-    page.wait_for_selector(".ls-on-star")
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=12)
-    page.wait_for_selector(".ls-near circle")
-    server()
-    page.mouse.up()
-    page.reload()
-    after = shown(page)
-    assert after == before
-    assert sum(one != other for one, other in zip(anchors, names_of_anchors(page), strict=True)) <= 1
-
-
-def names_of_anchors(page):
-    return page.locator(".relscope-bars[data-row] > div > span").all_inner_texts()

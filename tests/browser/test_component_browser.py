@@ -1,11 +1,9 @@
 """The linked panes as a component of Streamlit: what Python hears, what it sends, and what the browser loads."""
 
-import re
-
 import pytest
 
 from app.components.page import scripts
-from tests.browser.panes import ROOT, lasso, pixels, star, wait_for
+from tests.browser.panes import ROOT, lasso, star, wait_for
 
 CODE = "JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}')"
 
@@ -42,29 +40,6 @@ def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo):
     page.locator(ROOT).focus()
     page.keyboard.press("Escape")
     assert heard(page, events=3)["events"][2] == ["clear", []]
-
-
-@pytest.mark.slow
-def test_large_arrays_are_files_that_load_once_and_new_ones_come_with_the_payload(page, demo):
-    asked = []
-    page.on(
-        "request",
-        lambda request: asked.append(request.url) if re.search(r"/media/\w+\.bin", request.url) else None,
-    )
-    opened(page, demo, "n=20000")
-    first = len(asked)
-    assert first == len(set(asked)) >= 5  # four panes and the ids
-    n = lasso(page)
-    before, drawn = pixels(page, 0), page.get_attribute(ROOT, "data-drawn").split("-")
-    page.get_by_text("Move one pane").click()
-    page.wait_for_function(
-        f"drawn => document.querySelector('{ROOT}').dataset.drawn !== drawn", arg="-".join(drawn)
-    )
-    now = page.get_attribute(ROOT, "data-drawn").split("-")
-    assert [a == b for a, b in zip(drawn, now, strict=True)] == [False, True, True, True]
-    assert pixels(page, 0) != before
-    assert len(asked) == first
-    wait_for(page, "selected", n)
 
 
 @pytest.mark.slow

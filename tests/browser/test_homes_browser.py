@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -383,11 +382,3 @@ def test_a_cell_that_cannot_draw_or_has_no_data_says_so_until_it_can(page, widge
     page.evaluate("window.allowed = true")
     page.evaluate(MODEL, [widget._esm, rest])
     page.get_by_role("alert").filter(has_text="run this cell again").wait_for()
-
-
-def test_long_ids_without_spaces_are_named_by_both_ends(opened):
-    ids = np.array([f"https://example.org/a/long/path/{i:05}.png" for i in range(N)], dtype=object)
-    page = opened(replace(two_panes(), ids=ids))
-    page.mouse.click(*star(page, 0, 1))
-    wait_for(page, "selected", 1)
-    page.locator(".ls-name", has_text="https://exampl…/path/00007.png").first.wait_for()

@@ -182,21 +182,6 @@ def test_without_the_channel_the_star_moves_and_the_maps_follow_the_release(watc
 
 
 @pytest.mark.slow
-def test_of_many_anchors_the_panes_offer_few_after_one_was_moved(watched, app):
-    opened(watched, app, 300)
-    watched.locator(ROOT).focus()
-    watched.keyboard.press("p")
-    held(watched)
-    offer = watched.get_by_role("button", name="One of 300 anchors")
-    heard(watched, "drawn")
-    assert offer.count() == 0
-    watched.mouse.up()
-    offer.click()
-    watched.wait_for_selector(f"{ROOT}[data-anchors='8']")
-    assert offer.count() == 0
-
-
-@pytest.mark.slow
 def test_a_lasso_that_begins_on_one_of_many_stars_selects_rows(watched, app):
     opened(watched, app, 300)
     x, y = star(watched, 0, 1)
@@ -276,15 +261,3 @@ def test_the_map_follows_a_slider_and_the_release_is_one_step(watched, app):
     assert undo_buttons(watched) == 1
     assert watched.locator(".ls-live").inner_text() == ""
     assert cosine in watched.locator(".relscope-report").first.inner_text()
-
-
-@pytest.mark.slow
-def test_a_slider_that_is_back_leaves_the_map_as_it_was(watched, app):
-    at, pictures = on_slider(watched, app)
-    heard(watched, "drawn")
-    watched.mouse.move(*at, steps=6)
-    watched.wait_for_function("document.querySelector('.ls-live').textContent === ''")
-    watched.mouse.up()
-    settle(watched)
-    assert undo_buttons(watched) == 0
-    assert pictures_of(watched) == pictures

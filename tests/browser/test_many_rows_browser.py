@@ -163,33 +163,6 @@ def test_a_hidden_class_is_neither_drawn_nor_selected_and_a_class_alone_becomes_
     shows(page, "points points points points")
 
 
-def test_hover_and_click_find_the_nearest_row_in_a_density(dense, rows):
-    page, (_, steps) = dense, rows
-    plot = page.locator(".ls-plot").nth(3).bounding_box()
-    x, y = plot["width"] * 0.55, plot["height"] * 0.75
-    page.mouse.move(plot["x"] + x, plot["y"] + y)
-    page.wait_for_selector(".ls-tip:not([hidden])")
-    places = ((steps[3] / POSITION_STEPS * 2 - 1) / 1.08 * [1, -1] + 1) / 2 * [plot["width"], plot["height"]]
-    distances = np.hypot(*(places - [x, y]).T)
-    row = int(page.inner_text(".ls-tip strong").removeprefix("word "))
-    assert distances[row] <= distances.min() + 0.6  # the pane is not laid out on whole pixels
-    page.mouse.click(plot["x"] + x, plot["y"] + y)
-    assert events(page, 1) == [{"kind": "click", "row": row}]
-
-
-def test_a_small_selection_is_drawn_as_points_on_the_density(dense, many):
-    page, blank = dense, pixels(dense, 1)
-    draw(page, many, selected=range(10))
-    wait_for(page, "selected", 10)
-    shows(page, "density density density density")
-    assert pixels(page, 1) != blank
-    assert page.locator(".ls-plot").nth(1).locator(".ls-names .ls-ring").count() == 10
-    page.locator(ROOT).focus()
-    page.keyboard.press("Escape")
-    wait_for(page, "selected", 0)
-    assert pixels(page, 1) == blank
-
-
 # Two panes of points drawn in software: a sample while the view moves, all points at rest.
 
 
@@ -265,13 +238,6 @@ def test_a_lasso_takes_rows_that_the_sample_leaves_out(page, shown):
     assert page.evaluate("[...scatter.rows]") == expected.tolist()
 
 
-def test_of_a_large_solid_a_sample_is_drawn_and_every_row_can_be_selected(page, shown):
-    shown(40_000, 3)
-    assert "30,000 of 40,000 rows" in page.locator(".ls-density-key").first.inner_text()
-    drag(page, 0, [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99)])
-    wait_for(page, "selected", 40_000)
-
-
 # After what was asked for is drawn.
 FRAME = "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"
 ZOOM = "for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: pane.view.zoom * 1.2 })"
@@ -296,16 +262,6 @@ def test_no_picture_of_other_positions_or_another_selection_lies_under_a_sample(
     page.evaluate("window.other = Float32Array.from(scatter.panes[0].units).reverse()")
     assert after_two_frames(page, ZOOM, ZOOM, PICTURES) == ["sampled", "sampled"]
     assert after_two_frames(page, ZOOM, f"{ZOOM}; {change}", PICTURES) == ["points", "points"]
-
-
-def test_a_solid_that_turns_after_a_zoom_shows_no_picture_of_another_side(page, shown):
-    shown(30_000, 3)
-    assert not page.locator(".ls-density-key").first.is_visible()  # it is drawn whole
-    hold(page)
-    value = f"[scatter.panes[0].picture, {COVERED}]"
-    assert after_two_frames(page, "", ZOOM, value) == ["sampled", "visible"]
-    turn = "scatter.turned([0, 1, 0, -1, 0, 0, 0, 0, 1])"
-    assert after_two_frames(page, ZOOM, turn, value) == ["sampled", "hidden"]
 
 
 def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):

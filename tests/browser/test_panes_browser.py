@@ -21,7 +21,6 @@ from tests.browser.panes import (
     ROOT,
     at_rest,
     chip,
-    content,
     drag,
     draw,
     events,
@@ -114,22 +113,6 @@ def test_each_pane_keeps_its_zoom_until_they_are_linked(page):
     assert len({tuple(view) for view in views(page)}) == 1
     page.click(f"{ROOT} [data-tool=home]")
     wait_for(page, "views", "[[0,0,1],[0,0,1],[0,0,1],[0,0,1]]")
-
-
-def test_points_move_to_another_map_unless_the_user_wants_no_motion(page):
-    first = scene(panes=2)
-    turned = replace(first, panes=tuple(replace(pane, coordinates=-pane.coordinates) for pane in first.panes))
-    pictures = {}
-    for motion in ("no-preference", "reduce"):
-        page.emulate_media(reduced_motion=motion)
-        draw(page, first)
-        at_rest(page)
-        page.evaluate("content => draw(content)", content(turned))
-        assert page.evaluate("Boolean(scatter.panes[0].glide)") == (motion == "no-preference")
-        page.wait_for_function("!scatter.panes.some((pane) => pane.glide || pane.frame)")
-        assert page.evaluate("scatter.panes[0].units === scatter.panes[0].points.content.position")
-        pictures[motion] = pixels(page, 0)
-    assert len(set(pictures.values())) == 1
 
 
 @pytest.mark.parametrize("points", ["page"])
@@ -264,33 +247,6 @@ def test_lines_of_density_come_in_a_crowd_go_while_it_moves_and_follow_their_swi
         page.wait_for_selector(f"[data-tool=density][aria-pressed={str(shown > 0).lower()}]")
 
 
-def test_rows_on_one_spot_are_counted_on_the_map_and_in_their_tip(page):
-    cloud = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
-    cloud[:7] = [0.3, 0.2]
-    ids = np.array([f"row {i}" for i in range(200)], dtype=object)
-    draw(page, Scene((Pane("one", cloud),), ids, np.full(200, -1), named=True))
-    at_rest(page)
-    assert page.locator(".ls-name-heap").all_text_contents() == ["×7"]
-    plot = page.locator(".ls-plot").bounding_box()
-    x, y = page.evaluate("scatter.panes[0].pixel(0)")
-    hover(page, 0, plot["x"] + x, plot["y"] + y)
-    assert "6 more on this spot" in page.inner_text(".ls-tip")
-
-
-def test_panes_fill_their_grid_and_the_legend_keeps_its_height(page):
-    draw(page, scene(n=100))
-    for width in (1440, 1280, 900):
-        page.set_viewport_size({"width": width, "height": 900})
-        at_rest(page, ".ls-grid")
-        assert page.locator(".ls-bar").bounding_box()["height"] == 32, width
-    for panes in (3, 2, 1):
-        draw(page, scene(n=100, panes=panes))
-        at_rest(page, ".ls-grid")
-        boxes = [page.locator(".ls-plot").nth(i).bounding_box() for i in range(panes)]
-        assert page.locator(".ls-plot").count() == panes
-        assert len({round(box["x"]) for box in boxes}) == min(panes, 2)
-
-
 def test_the_wheel_scrolls_the_page_until_a_click_on_the_panes_or_with_control(page):
     draw(page, scene())
     before = views(page)
@@ -359,35 +315,6 @@ def test_names_cover_no_star_and_no_only_rows_of_a_class(page):
     assert not covered[:38].any()  # stars
     assert not covered[212:].any()
     assert covered[200:212].mean() <= 0.25
-
-
-def test_the_name_of_a_class_of_one_row_does_not_cover_it(page):
-    cloud = np.array([[-1, -1], [1, 1], [-0.4, 0.3], [0.4, -0.3]])
-    ids = np.array(["p", "q", "r", "s"], dtype=object)
-    draw(page, Scene((Pane("first", cloud),), ids, np.arange(4), ("one", "two", "three", "four"), named=True))
-    plot = page.locator(".ls-plot").bounding_box()
-    for row, name in ((2, "three"), (3, "four")):
-        box = page.locator(".ls-name-group", has_text=name).bounding_box()
-        x = plot["x"] + (1 + cloud[row, 0] / 1.08) / 2 * plot["width"]  # a margin of 8 %
-        y = plot["y"] + (1 - cloud[row, 1] / 1.08) / 2 * plot["height"]
-        beside = not box["x"] <= x <= box["x"] + box["width"]
-        assert beside or not box["y"] <= y <= box["y"] + box["height"]
-        assert abs(box["y"] + box["height"] / 2 - y) < 40
-
-
-def test_numbers_of_anchors_at_the_edges_stay_within_their_pane(page):
-    cloud = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
-    cloud[:4] = [[-1, -1], [1, 1], [-1, 1], [1, -1]]
-    ids = np.array([f"row {i}" for i in range(40)], dtype=object)
-    page.set_viewport_size({"width": 390, "height": 844})
-    draw(page, Scene((Pane("first", cloud),), ids, np.full(40, -1), anchors=np.arange(12)))
-    at_rest(page)
-    pane = page.locator(".ls-plot").bounding_box()
-    for box in boxes_of(page, 0, ".ls-number"):
-        assert pane["x"] <= box["x"]
-        assert box["x"] + box["width"] <= pane["x"] + pane["width"]
-        assert pane["y"] - 4 <= box["y"]  # the box of a text has room above its digits
-        assert box["y"] + box["height"] <= pane["y"] + pane["height"] + 4
 
 
 def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
@@ -589,10 +516,3 @@ def test_without_webgl_the_panes_are_drawn_too_and_a_lost_card_is_reported_until
     page.evaluate("card.restoreContext()")
     page.locator(".ls-density-key").first.wait_for(state="hidden")
     assert pixels(page, 0) == before
-
-
-def test_the_theme_is_that_of_the_page_behind(page):
-    for theme in ("dark", "light"):
-        page.emulate_media(color_scheme=theme)
-        draw(page, scene(n=300))
-        wait_for(page, "theme", theme)
