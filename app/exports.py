@@ -20,8 +20,8 @@ from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
-        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides. The first one"
-        " takes longer.",
+        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides. The first PDF,"
+        " SVG or PNG takes about 10 seconds.",
     ),
     "Numbers": (
         {"csv": "CSV", "tex": "LaTeX", "parquet": "Embedding Atlas"},
@@ -117,10 +117,11 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         if "parquet" in kinds:
             about += (
                 " Embedding Atlas: a table for this free viewer of large maps. It has all columns, both maps"
-                f" and the {NEIGHBOURS} nearest rows; open it with"
-                f" `{how_to_open(figure.filename('parquet'))}`."
+                f" and the {NEIGHBOURS} nearest rows. Open it with:"
             )
         formats.caption(about)
+        if "parquet" in kinds:
+            formats.code(how_to_open(figure.filename("parquet")), language=None)
     with formats:
         _say_what_failed(failed)
 
@@ -142,7 +143,7 @@ def _say_what_failed(failed: Mapping[str, str]) -> None:
 
 
 def _announce_download(label: str) -> None:
-    messages.toast(f"The {label} is being made. Its download starts by itself.")
+    messages.toast(f"Making the {label}: about 10 s the first time. Its download starts by itself.")
 
 
 def _style_choosers(key: str) -> Style:

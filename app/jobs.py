@@ -258,7 +258,10 @@ def _progress(job: Job) -> str:
     if not message or job.title.startswith(message):
         message = "starting"
     counts = f"{status.done:,} of {status.total:,}" * (status.total > 1 and " of " not in message)
-    return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
+    left = status.time_left
+    if " · stage " in message and left.startswith("about"):
+        left = f"{left} for all stages"
+    return f"{job.title}: {' · '.join(filter(None, (message, counts, left)))}"
 
 
 def _awaited(job: Job, status: JobStatus) -> str:
@@ -267,7 +270,7 @@ def _awaited(job: Job, status: JobStatus) -> str:
         return status.message
     running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]
     if len(running) < queue().n_workers:
-        return "starting a worker"
+        return f"starting a worker{f' · {cost_in_words(job.expected)} from then on' if job.expected else ''}"
     return f"after {running[0]}{f' or {len(running) - 1} more' * (len(running) > 1)}"
 
 

@@ -200,7 +200,7 @@ def _scene(
 
 def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
     """The columns to filter by, of the drawn rows; none until the user asks for them or has a filter."""
-    if not (workspace.look.filter or st.session_state.get(_FILTERS)):
+    if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
         return ()
     return of_rows(compute.workspace_facets(pair, workspace), view.rows)
 
@@ -314,7 +314,7 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}
         session.filter_rows(tuple(own.get(one.column, one) for one in event.filter))
     elif event.kind == "facets":
-        st.session_state[_FILTERS] = True
+        st.session_state[_FILTERS] = session.workspace().models
     elif event.turn is not None:
         session.guarded(session.turn, event.turn)
     elif event.kind == "anchor":

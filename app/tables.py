@@ -69,7 +69,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
         f'<tr class="{escape(form)}"><th scope="row">{linked_html(plain_html(form))}'
-        f"<small>{EXPLANATIONS.get(form, '')}</small></th>"
+        f"<small>{EXPLANATIONS.get(form, '')}{_rows_scored(scores, form)}</small></th>"
         + "".join(_cell(METRICS[metric].title, by_metric.get(metric)) for metric in metrics)
         + "</tr>"
         for form, by_metric in scores.items()
@@ -82,6 +82,12 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
     caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
     for told in score_notes(scores):
         messages.warning(told)
+
+
+def _rows_scored(scores: Mapping[str, Mapping[str, Score]], form: str) -> str:
+    """``<br>n = 480``, the number of scored rows, if it differs between representations."""
+    n = {one: max(score.n for score in by_metric.values()) for one, by_metric in scores.items() if by_metric}
+    return f"<br>n = {n[form]:,}" if form in n and len(set(n.values())) > 1 else ""
 
 
 def short_numbers(table: pd.DataFrame) -> Styler:

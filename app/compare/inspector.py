@@ -140,12 +140,10 @@ def _neighbours(pair: Match, identifier: str) -> None:
     form = workspace.panes[0] if workspace.anchors and workspace.panes[0] in FORMS else "absolute"
     k = min(workspace.k, len(pair) - 1)
     anchors = compute.needed_anchors(form, workspace.anchors)
+    by = "their own vectors, centred" if form == "absolute" else counted(len(workspace.anchors), "anchor")
+    caption(f"{k} nearest rows, {form}: by cosine of {'similarities to ' * (form != 'absolute')}{by}")
     st.html(neighbours_html(pair, neighbours_of(pair, identifier, k, form, anchors, workspace.projection)))
-    after = " after centring" if form == "absolute" else f"; {counted(len(workspace.anchors), 'anchor')}"
-    caption(
-        f"The {k} nearest neighbours in each {form} space, by cosine{after}. Shaded ids are neighbours in"
-        " both. Click one to inspect it."
-    )
+    caption("Shaded: neighbours in both. Click one to inspect it.")
 
 
 def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) -> None:

@@ -267,7 +267,7 @@ def show_preview(preview: Preview) -> None:
 
 def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     """The chosen encoders without repetition; forms with an error are left out. By default the fastest
-    encoders that give at least two spaces, and MiniLM for the user's `own` texts."""
+    encoders that give at least two spaces; for the user's `own` texts the fastest and MiniLM."""
     loaded = ENCODERS.loaded()
     classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.offered()}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
@@ -282,7 +282,7 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
         if sum(len(usual[one]) for one in quick) < 2:
             quick.append(name)
     if own and "minilm" in fit and "minilm" not in quick:
-        quick.append("minilm")
+        quick = [*quick[:1], "minilm"]
     shown = list(classes)
     if len(classes) > 1:
         look = {"selection_mode": "multi", "default": quick or shown[:1], "format_func": titles.get}

@@ -54,6 +54,8 @@ def _go_on() -> bool:
 
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
     st.session_state.pop(session.COMPARE_ENCODED, None)
+    if others := [space_name(spec) for spec in jobs.joined() if spec not in pair]:
+        session.announce(f"“Add model” shows {' and '.join(others)}, too.")
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair)
     go(EXPLORE)
 
@@ -100,19 +102,8 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
         two = " The two that finish last are compared." if len(encoders) > 2 else ""
         st.caption(f"{in_all}{two}" if encoders else "Choose one encoder or more.")
-    under_way = [job.arguments["encoder"] for job in jobs.awaited()]
-    lines = [
-        f"- {plain_name(forms.title_of(encoder))}{_spaces(encoder)}: "
-        + ("already in the store" if cost == 0 else cost_in_words(cost))
-        for encoder, cost in costs.items()
-        if encoder not in under_way
-    ]
-    st.caption("\n".join(lines))
-
-
-def _spaces(encoder: Encoder) -> str:
-    n = len(encoder.outputs)
-    return f", {n} spaces" if n > 1 else ""
+    if stored := [plain_name(forms.title_of(encoder)) for encoder, cost in costs.items() if cost == 0]:
+        st.caption(f"{', '.join(stored)}: already in the store.")
 
 
 def _cost(encoder: Encoder, preview: forms.Preview) -> float | None:

@@ -267,6 +267,19 @@ ENTRIES = {
         " of them. 1 is the same list, 0 is none in common.",
         picture(ring(96, 48, 38, "a pale"), ring(144, 48, 38, "b pale"), word(120, 53, "both")),
     ),
+    "convention": Term(
+        "Paper convention",
+        "paper convention",
+        "Both lists of neighbours are searched among the rows of the second space, and a row's own partner"
+        " may be in them, as in the paper's code. “Mutual”: each space has its own lists, without the row"
+        " itself.",
+        picture(
+            dots(((60, 48),), "a", 6),
+            dots(_B, "b pale"),
+            *(arrow((70, 48), place) for place in (_B[0], _B[3], _B[5])),
+        ),
+        _MOSCHELLA,
+    ),
     "cka": Term(
         "Linear CKA",
         "[Ll]inear CKA|CKA",

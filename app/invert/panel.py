@@ -241,9 +241,12 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
         on_event=receive,
     )
     rows, columns = result.shape
+    original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
+    along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
     caption(
-        f"The recovery is one matrix of {rows:,} × {columns:,}. Directions are recovered, lengths are not."
-        " The maps show the anchors, too; the scores leave them out."
+        f"The maps show 2 of {columns:,} dimensions, each pane in its own range. Along these, recovered and"
+        f" original rows correlate by {' and '.join(along)}; the scores use all dimensions. The recovery is"
+        f" one matrix of {rows:,} × {columns:,}. It recovers directions, not lengths."
     )
 
 
@@ -256,11 +259,12 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
         labelled, chance = map(percent, found.labelled)
         alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
     asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
+    rows = "rows" if pair.source.counts is None else "words"
     return (
-        f"Rows of {source} are recovered{where} from their similarities to {anchors}. For"
-        f" <b>{percent(found.first)}</b> of them, the nearest original is the right one. <small>By chance:"
-        f" {percent(1 / found.among)}.{alike} Measured on {asked}, among {found.among:,} originals. What was"
-        f" trained on {target} can use the recovered rows.</small>"
+        f"For <b>{percent(found.first)}</b> of the {rows}, the vector recovered{where} is nearest to the true"
+        f" one. <small>It is recovered from the {rows[:-1]}'s similarities to {anchors} in {source}. By"
+        f" chance: {percent(1 / found.among)}.{alike} Measured on {asked}, among {found.among:,}."
+        f" What was trained on {target} can use the recovered ones.</small>"
     )
 
 

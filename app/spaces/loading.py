@@ -283,7 +283,7 @@ def draw_vectors() -> None:
         for key, title in zip(asks, titles, strict=True)
     )
     buttons, errors = head.container(horizontal=True, vertical_alignment="center"), head.container()
-    with body:
+    with buttons, st.spinner("Reading the files …"), body:
         options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
         described = _describe_all(paths, options, limit, errors)
     ready = [to_load[0] for to_load in described.values() if to_load]

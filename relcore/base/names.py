@@ -326,7 +326,7 @@ STITCH_METRICS = {
     "mae": Named("mean absolute error"),
 }
 
-INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge, ours"), "whitened": Named("whitened, ours")}
+INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge"), "whitened": Named("whitened")}
 ROUTES = {
     "forward": Named("source → target"),
     "backward": Named("target → source"),

@@ -307,11 +307,12 @@ class Inversion(Reported):
         facts = {"source": source, "target": target, "rank": self.rank, "condition": self.condition}
         scored = counted(self.n_scored, "held-out row")
         scored += f" of {self.n:,}" if self.n_scored < self.n else ""
-        caption = (
-            f"Mean cosine of recovered and true row after centring, over {scored}. By chance: rows permuted"
-        )
-        caption += ", or for the absolute copy, one space rotated" * ("absolute copy" in self.scores)
-        caption += ". Ours: Relscope's variant of the paper's method. Only the inverse has settings."
+        caption = f"Mean cosine of recovered and true row after centring, over {scored}."
+        caption += " Chance level: rows permuted."
+        if "absolute copy" in self.scores:
+            caption += " Absolute copy: the source's vectors unchanged, its chance level by random rotations."
+        if self.spec.method != "pruned":
+            caption += f" {self.spec.title.capitalize()}: Relscope's variant of Maiorca et al. 2024."
         rows = [["method", "cosine", "chance level, 95 %"]]
         for method, score in self.scores.items():
             chance = band(score.null.low, score.null.high) if score.null else ""
@@ -341,7 +342,7 @@ def invert(
     >>> X = np.random.default_rng(0).normal(size=(300, 8))
     >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(8, 8)))
     >>> inverted = invert(X, X @ rotation, [str(row) for row in range(60)], InversionSpec(method="ridge"))
-    >>> inverted.n, inverted.scores["inverse, ridge, ours"] > 0.9
+    >>> inverted.n, inverted.scores["inverse, ridge"] > 0.9
     (240, True)
     """
     return invert_pair(match(source, target), anchors, spec)
@@ -533,11 +534,11 @@ def _notes(inversion: Inversion) -> list[str]:
     spec, notes, width = inversion.spec, [], inversion.shape[1]
     pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors
     if inversion.rank < width:
-        why = "the anchors span no more."
-        if inversion.kept < width:
-            why = "fewer anchors than dimensions are kept. Choose more anchors"
-            why += f"{', or lower δ' * (pruned and left_out)}."
-        notes.append(f"Only {inversion.rank:,} of {width:,} directions can be recovered, because {why}")
+        lower = pruned and left_out
+        which = f"The {short(inversion.kept, 1)} anchors that are kept" if lower else "The anchors"
+        more = f" Choose more anchors{', or lower δ' * lower}." * (inversion.kept < width)
+        spanned = f"{inversion.rank:,} of the {width:,} dimensions"
+        notes.append(f"{which} span {spanned}; nothing is recovered in the others.{more}")
     direct = {
         name: inversion.scores[name] for name in ("Procrustes", "least squares") if name in inversion.scores
     }

@@ -70,7 +70,7 @@ class Filter {
       for (let row = 0; row < n; row++) if (!fails[row] || (fails[row] === 1 && failing[row] === i)) counts[own[row]]++;
       view.show(counts, met.get(i));
     });
-    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows in colour` : `${n.toLocaleString()} drawn rows; a filter holds for all`;
+    this.say.textContent = this.out ? `${kept.toLocaleString()} of ${n.toLocaleString()} drawn rows pass; the others are grey` : `The bars count the ${n.toLocaleString()} drawn rows; a filter applies to all rows`;
     this.clear.hidden = !this.out;
   }
 

@@ -54,7 +54,9 @@ function listenTo(pane) {
     else if (tool === "turn") owner.settled();
     else if (DRAWING.has(tool)) {
       const polygon = path.map(([x, y]) => pane.unit(x, y));
-      owner.brushed(pane.rowsWithin(polygon), event.shiftKey, polygon);
+      const rows = pane.rowsWithin(polygon);
+      if (!rows.length) owner.tellHow("No row lies inside: draw around some");
+      owner.brushed(rows, event.shiftKey, polygon);
     }
   };
   plot.addEventListener("pointerup", end);

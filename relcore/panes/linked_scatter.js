@@ -91,6 +91,7 @@ class LinkedScatter {
     this.toolbar.buttons.turn.hidden = !solid;
     this.toolbar.buttons.density.hidden = solid;
     if (solid !== wasSolid) this.setTool(solid ? "turn" : header.tool);
+    if (solid && !wasSolid) this.tellHow("Drag a map to turn it");
     this.toolbar.buttons.stars.hidden = !header.arrays.anchors[1];
     const settled = !this.unanswered.some((event) => event.kind === "stars");
     if (settled && JSON.stringify(past?.stars) !== JSON.stringify(header.stars)) this.stars.show(header.stars);

@@ -53,8 +53,9 @@ class Pane {
     this.contours = new Contours(this);
     this.turn = FACING;
     this.lasso = element("path", "ls-lasso");
+    this.axes = [1, 2, 3].map((number) => element("g", "ls-axis", { visibility: "hidden" }, element("path"), element("text", "", {}, number)));
     this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
-    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.contours.root, this.near.root, this.names.root, this.stars.root, this.ring, this.lasso);
+    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.contours.root, this.near.root, this.names.root, this.stars.root, ...this.axes, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
     this.points = pointsOn(this.canvas);
@@ -247,10 +248,23 @@ class Pane {
     if (this.dense?.hasPoints !== false || !this.blank) this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio, most, crowded: !(this.moving.sampled && this.moving.whole), sketched: Boolean(this.following) });
     this.blank = this.dense?.hasPoints === false; // nothing to wipe off
     this.contours.place(width, height);
+    this.placeAxes(height);
     this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width);
     this.near.place((row) => this.pixel(row, width, height));
     if (!this.unnamed) this.names.place(this, this.owner, width, height);
     this.placeRing();
+  }
+
+  /* The three axes of a solid as they are turned, in the lower left corner. */
+  placeAxes(height) {
+    this.axes.forEach((axis, k) => {
+      change(axis, "visibility", this.solid ? "visible" : "hidden");
+      if (!this.solid) return;
+      const [x, y, toX, toY] = [34, height - 34, 24 * this.turn[k], -24 * this.turn[3 + k]];
+      axis.firstChild.setAttribute("d", `M${x} ${y}l${toX.toFixed(1)} ${toY.toFixed(1)}`);
+      axis.lastChild.setAttribute("x", (x + 1.3 * toX).toFixed(1));
+      axis.lastChild.setAttribute("y", (y + 1.3 * toY + 3).toFixed(1));
+    });
   }
 
   /* Shares of half the width and half the height by a unit: in the plane the picture fills the pane, a solid keeps its form. */

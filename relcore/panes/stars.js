@@ -20,6 +20,7 @@ class Stars {
     this.root = element("g", "ls-stars", {}, this.shapes, this.numbers);
   }
 
+  /* A star has its number, in the story with its name; its name alone where many anchors are not drawn, as the numbers then have gaps. */
   set(rows, { starSize, starOpacity, numbered, numbers, worded }, look, colorOf, nameOf) {
     this.rows = rows;
     // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
@@ -29,7 +30,8 @@ class Stars {
       this.shapes.append(element("g", "ls-star", {}, element("polygon", "ls-halo"), element("polygon", "ls-body")));
     }
     for (let i = 0; i < rows.length; i++) change(stars[i].lastChild, "fill", colorOf(rows[i]));
-    const told = Array.from(numbered ? rows : [], (row, i) => [numbers[i] ?? i + 1, ...(worded ? [shortened(nameOf(row))] : [])].join(" "));
+    const gaps = !worded && numbers.some((number) => number > 2 * rows.length);
+    const told = Array.from(numbered ? rows : [], (row, i) => [...(gaps ? [] : [numbers[i] ?? i + 1]), ...(worded || gaps ? [shortened(nameOf(row), 14)] : [])].join(" "));
     this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
     this.numbered = numbered;
     this.letters = Math.max(2, ...told.map((text) => text.length));

@@ -93,7 +93,7 @@ class Toolbar {
       button("stars", "Size and opacity of the anchors (A hides them)"),
       button("names", "Names on the map (N)"),
       button("density", "Density: lines around the most crowded places (D)", "Density"),
-      button("filter", "Filter rows by classes and numbers (F)"),
+      button("filter", "Filter rows by classes and numbers (F)", "Filter"),
       button("link", "Zoom all panes together"),
       button("chosen", "Zoom to the selection (Z)"),
       button("home", "Show everything (0)"),

@@ -533,7 +533,8 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     """The settings of scores in words: rows, neighbours and queries, samples.
 
     ``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``, ``Jaccard and MRR: k = 10,
-    paper convention, 300 of them as queries (± …)``, ``RSA: 1,000 of the rows, drawn by their ids``.
+    paper convention (Moschella et al. 2023), 300 of them as queries (± …)``, ``RSA: 1,000 of the rows, drawn
+    by their ids``.
     """
     absolute, others, listed, sampled = "", "", {}, {}
     for form, by_metric in scores.items():
@@ -552,7 +553,8 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     rows = f"n = {others}, no anchor among them{f' (absolute: all {absolute})' * bool(absolute)}"
     parts = [rows if others else f"n = {absolute}"]
     for (k, convention), (titles, queries) in listed.items():
-        parts.append(f"{_listed(titles)}: k = {k}, {convention} convention{_drawn_queries(queries)}")
+        told = f"{convention} convention{' (Moschella et al. 2023)' * (convention == 'paper')}"
+        parts.append(f"{_listed(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
     for n, titles in sampled.items():
         parts.append(f"{_listed(titles)}: {n:,} of the rows, drawn by their ids")
     return parts
@@ -586,9 +588,10 @@ def scores_report(
 
 def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
     """The cells of a `score_table` for people, the head first."""
-    rows = [[head, "metric", "score", "±", "chance level", "its 95 %"]]
+    numbers = ["n"] * (table["n"].nunique() > 1)
+    rows = [[head, *numbers, "metric", "score", "±", "chance level", "its 95 %"]]
     for row in table.itertuples():
-        cells = [row.form, row.metric.split(",")[0], short(row.score)]
+        cells = [row.form, *([f"{row.n:,}"] if numbers else []), row.metric.split(",")[0], short(row.score)]
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
         chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
         cells += ["", ""] if pd.isna(row.chance) else chance

@@ -141,12 +141,12 @@ def test_the_sentence_below_scores_has_the_number_of_queries_of_each_representat
     rows, listed, *_ = circumstances(scores)
     assert rows == "n = 60 held-out rows, no anchor among them (absolute: all 150 rows)"
     assert listed == (
-        "Jaccard and MRR: k = 10, paper convention, queries: 100 of 150 rows (absolute), all 60 rows (relative)"
+        "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023), queries: 100 of 150 rows (absolute), all 60 rows (relative)"
         " (± is the 95 % sampling interval)"
     )
     del scores["absolute"]
-    assert circumstances(scores)[1] == "Jaccard and MRR: k = 10, paper convention"
+    assert circumstances(scores)[1] == "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023)"
     scores["relative"] = score_pair(*represent(turned, "relative", anchors, SPEC), split, n_queries=50)
     assert circumstances(scores)[1] == (
-        "Jaccard and MRR: k = 10, paper convention, 50 of them as queries (± is the 95 % sampling interval)"
+        "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023), 50 of them as queries (± is the 95 % sampling interval)"
     )

@@ -333,7 +333,7 @@ def test_a_universe_and_a_comparison_name_their_questions():
     assert "models are no more alike than by chance" in Universe.fit(noise).headline()
     scores = {
         "relative": {
-            "class agreement": Score(0.98, metric="class agreement", n=100),
+            "class agreement": Score(0.98, metric="class agreement", k=10, n=100),
             "mrr": Score(0.4, metric="mrr", n=100, top1=0.22),
         }
     }
@@ -341,4 +341,6 @@ def test_a_universe_and_a_comparison_name_their_questions():
     assert first == (
         "For 22 % of the rows, the nearest row in the other space is the same row, by similarities to 3 anchors."
     )
-    assert votes == "For 98 % of the rows most neighbours have the same class."
+    assert (
+        votes == "For 98 % of the rows, most of the 10 nearest rows in the other space have the row's class."
+    )
