@@ -396,7 +396,7 @@ def cells(workspace: Workspace) -> columns.Cells:
 
 @cached(4, key=lambda *ends: (*ends, *map(table_stamp, ends)))
 def _cells(source: SpaceSpec, target: SpaceSpec) -> columns.Cells:
-    return columns.cells_of(source, target, load_space)
+    return columns.cells_of(source, target, load_space, _table_of)
 
 
 prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))(
@@ -420,9 +420,12 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 def table_columns(workspace: Workspace) -> list[str]:
     """The columns of both spaces' tables, each name once; [] if a table cannot be read now."""
     names: list[str] = []
-    for end in (workspace.source, workspace.target):
+    source, target = workspace.source, workspace.target
+    # Two files of vectors often share their table, which takes seconds to open.
+    same = source.option("metadata") and source.options == target.options
+    for end in (source,) if same else (source, target):
         try:
-            names += _more_columns(end)
+            names += _table_of(end).names
         except SpaceError:
             continue
     return list(dict.fromkeys(names))
@@ -466,4 +469,4 @@ def filtered(pair: Match, workspace: Workspace) -> Match:
     return replace(pair, source=source, target=target)
 
 
-_more_columns = cached(32, key=lambda spec: (spec, table_stamp(spec)))(lambda spec: TableColumns(spec).names)
+_table_of = cached(8, key=lambda spec: (spec, table_stamp(spec)))(TableColumns)

@@ -132,9 +132,10 @@ def _live_curves(followed: list[Job]) -> None:
 
 
 def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
-    messages.success(f"{', '.join(map(space_name, specs))} joined the session.")
-    if (pair := jobs.pair_to_compare()) and _compare_button(pair):
-        _compare(pair)
+    if pair := jobs.pair_to_compare():
+        messages.success(f"{', '.join(map(space_name, specs))} joined the session.")
+        if _compare_button(pair):
+            _compare(pair)
 
 
 def _compare_button(pair: tuple[SpaceSpec, SpaceSpec], called: str = "") -> bool:

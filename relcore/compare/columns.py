@@ -97,10 +97,16 @@ def columns_of(match: Match) -> list[str]:
     return [name for name in NUMBERS if name != "counts" or match.source.counts is not None]
 
 
-def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], LatentSpace]) -> Cells:
-    """A function that reads a column of the two spaces' tables, from the source's if both have it."""
+def cells_of(
+    source: SpaceSpec,
+    target: SpaceSpec,
+    load: Callable[[SpaceSpec], LatentSpace],
+    tables: Callable[[SpaceSpec], TableColumns] | None = None,
+) -> Cells:
+    """A function that reads a column of the two spaces' tables, from the source's if both have it; `tables`
+    returns those that are open already."""
 
-    tables = cache(TableColumns)
+    tables = tables or cache(TableColumns)
 
     @lru_cache(_MOST_READ)
     def cells(name: str) -> pd.Series:

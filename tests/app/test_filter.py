@@ -13,7 +13,8 @@ from app.workspace import Workspace, from_session_file, to_session_file
 from relcore import read_selection
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited
-from relcore.catalog.catalog import load
+from relcore.catalog import row_tables
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import SELECTED_ROWS, Condition
 from relcore.scores.comparison import score_pair
@@ -107,3 +108,18 @@ def test_moving_a_range_is_one_step_and_a_click_on_a_class_is_its_own(monkeypatc
         assert found.get("labels") == expected
     history.undo()
     assert history.present.look.filter == ()
+
+
+@pytest.mark.filterwarnings("ignore:rows.csv is joined")
+def test_a_table_of_two_files_of_vectors_is_opened_once(tmp_path, monkeypatch):
+    rng, opened, open_table = np.random.default_rng(0), [], row_tables.open_table
+    monkeypatch.setattr(row_tables, "open_table", lambda *given: opened.append(given) or open_table(*given))
+    (tmp_path / "rows.csv").write_text("id,price\na,1.5\nb,2\nc,3\n", encoding="utf-8")
+    for name in ("old", "new"):
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(3, 2)))
+    options = (("metadata", str(tmp_path / "rows.csv")), ("id_column", "id"))
+    ends = [SpaceSpec("file", str(tmp_path / f"{name}.npy"), 100, options) for name in ("old", "new")]
+    workspace = Workspace(spaces=tuple(ends), source=ends[0], target=ends[1])
+    table = compute.rows_table(compute.matched(*ends), workspace, np.array([2, 0]))
+    assert table.astype(str).to_numpy().tolist() == [["c", "3"], ["a", "1.5"]]
+    assert len(opened) == 1
