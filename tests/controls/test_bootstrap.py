@@ -54,10 +54,10 @@ def test_noise_does_not_fit_from_seeds(n, d, draws):
     assert "linked" not in verdicts
 
 
-@pytest.mark.parametrize("power", [0.0, 0.7])
+@pytest.mark.parametrize("power", [pytest.param(0.0, marks=SLOW), 0.7])
 def test_noise_is_not_linked_without_pairs(power, monkeypatch):
     """Of a round or of the same long spectrum, where clusters are tried, and then similarities."""
-    monkeypatch.setattr(clusters, "CLUSTERINGS", 8)
+    monkeypatch.setattr(clusters, "CLUSTERINGS", 4)
     rng, spread = np.random.default_rng((1000, 0)), np.arange(1, 21) ** -power
     source, target = (
         LatentSpace(rng.normal(size=(1000, 20)) * spread, [f"{side}{row}" for row in range(1000)])
@@ -161,7 +161,10 @@ def _standardised(score):
     return (float(score) - score.null.mean) / ((score.null.high - score.null.mean) / Z95)
 
 
-@pytest.mark.parametrize(("shared", "least_recall"), [(450, 0.95), (270, 0.9), (15, 0.0)])
+@pytest.mark.parametrize(
+    ("shared", "least_recall"),
+    [(270, 0.9), *(pytest.param(*one, marks=SLOW) for one in ((450, 0.95), (15, 0.0)))],
+)
 def test_links_have_the_promised_precision_whatever_share_of_the_rows_has_a_partner(shared, least_recall):
     """900 rows a side, of which 450, 270, or the seeds alone have a partner; four draws together, of the seeds alone one.
 

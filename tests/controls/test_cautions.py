@@ -67,16 +67,6 @@ def test_a_row_that_decides_cka_is_named_with_the_score_without_it():
     assert any(note.startswith("One long row, 'w77', moves the mean of 'A'") for note in notes)
 
 
-def test_some_rows_that_decide_cka_together_are_named():
-    X, Y = spaces(1)
-    X[[3, 50, 77, 99]] *= 1000
-    expected = "4 long rows, 'w3', 'w50', 'w77', …, "
-    assert linear_cka(X, Y, ids=np.array(IDS)).note.startswith(
-        f"{expected}decide this score; CKA of the other"
-    )
-    assert any(note.startswith(f"{expected}move the mean of 'A'") for note in told(X, Y))
-
-
 def test_a_long_row_that_changes_nothing_has_no_note():
     X, _ = spaces(2)
     X[77] *= 1000

@@ -15,8 +15,8 @@ from relcore.spaces.space import LatentSpace
 from relcore.studies.networks import inversion_sweep
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.
-SHAPES = [(150, 20, 50), (160, 150, 53), (200, 120, 66)]
-LARGE = pytest.param(500, 60, 150, marks=pytest.mark.slow)
+SHAPES = [(150, 20, 50), (160, 150, 53)]
+LARGE = [pytest.param(*shape, marks=pytest.mark.slow) for shape in ((200, 120, 66), (500, 60, 150))]
 STATES = range(6)
 
 
@@ -30,7 +30,7 @@ def deviations(score: Score) -> float:
     return (float(score) - score.null.mean) * Z95 / (score.null.high - score.null.mean)
 
 
-@pytest.mark.parametrize(("n", "d", "k"), [*SHAPES, LARGE])
+@pytest.mark.parametrize(("n", "d", "k"), [*SHAPES, *LARGE])
 @pytest.mark.parametrize("tuned", [False, True], ids=["given", "auto"])
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
 def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
@@ -82,18 +82,6 @@ def test_random_labels_are_read_as_often_as_chance():
             right, asked = right + accuracy * sweep["test rows"], asked + sweep["test rows"]
     # The two heads' answers to one row may agree: their shares add up as if half of them were asked.
     assert right / asked == pytest.approx(0.25, abs=3.5 * np.sqrt(0.25 * 0.75 / (asked / 2)))
-
-
-def test_a_rare_class_of_random_labels_gains_nothing():
-    # One class of 3 %: always answering the other is right in 97 %, and answers that know nothing can only do
-    # worse.
-    for state in range(5):
-        rng = np.random.default_rng([state, 2])
-        labels = np.where(rng.permutation(300) < 9, "rare", "usual")
-        pair = unrelated(300, 30, state, labels)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:100]), random_state=state, deltas=(0.5,), omegas=(2,))
-        error = np.sqrt(0.03 * 0.97 / sweep["test rows"])
-        assert sweep["cells"][0]["accuracy"] <= sweep["most frequent class"] + 3.5 * error
 
 
 def noisy(n, d, noise, state, long=()):

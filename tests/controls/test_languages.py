@@ -14,7 +14,7 @@ METHODS = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
 STATES = range(8)
 
 
-@pytest.mark.parametrize(("n", "d", "k"), [(200, 30, 66), (180, 150, 60)])
+@pytest.mark.parametrize(("n", "d", "k"), [pytest.param(200, 30, 66, marks=pytest.mark.slow), (180, 150, 60)])
 def test_no_partner_is_found_among_unrelated_rows(n, d, k):
     # Given the anchors, the other rows of one space can be permuted at will: each of the n − k rows finds its
     # partner with probability 1 / (n − k), so over 8 draws about 8 do (Poisson). 20 or more have probability

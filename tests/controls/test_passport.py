@@ -7,7 +7,7 @@ import numpy as np
 
 from relcore.passport.passport import Passport, check
 
-N, D, DRAWS = 32, 64, 60
+N, D, DRAWS = 32, 64, 30
 
 
 def drawn(state):
@@ -25,7 +25,7 @@ def told(change):
 
 
 def test_vectors_of_unrelated_models_are_another_model():
-    """p ≤ .001 makes 60 draws say "changed recipe" .06 times."""
+    """p ≤ .001 makes 30 draws say "changed recipe" .03 times."""
     unrelated = told(lambda X, state: drawn(1000 + state) + (state % 2) * 1.5)
     assert unrelated["other model"] >= DRAWS - 1
     assert told(lambda X, state: X[np.random.default_rng(state).permutation(N)])["other model"] >= DRAWS - 1

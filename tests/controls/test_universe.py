@@ -13,14 +13,14 @@ def unrelated(state: int, n: int, width: int) -> list[LatentSpace]:
 
 @pytest.mark.parametrize(("n", "width"), [(1000, 50), (300, 280), (120, 8)])
 def test_unrelated_spaces_are_at_chance(n, width):
-    universes = [Universe.fit(unrelated(state, n, width)) for state in range(6)]
+    universes = [Universe.fit(unrelated(state, n, width)) for state in range(3)]
     tops = np.array([universe.accuracy[~np.isnan(universe.accuracy)].mean() for universe in universes])
     chance = np.mean([1 / len(universe.test_ids) for universe in universes])
     tested = sum(len(universe.test_ids) for universe in universes)
     # Pairs that share a space go together: at least the five spaces are independent.
     assert abs(tops.mean() - chance) < 4 * np.sqrt(chance / (5 * tested))
     above = [np.nanmax(universe.accuracy) > universe.best_chance.high for universe in universes]
-    assert sum(above) <= 2
+    assert sum(above) <= 1
     agreed = np.array([member.score.top1 for universe in universes for member in universe.members])
     assert agreed.mean() < 4 * chance
 
