@@ -59,7 +59,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    picture = st.container()
+    picture = st.container(width=320 + 160 * len(specs))  # wide cells are hard to compare
     with choosers:
         metric = st.selectbox(
             "Score",
@@ -344,6 +344,8 @@ def _show(
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
     messages.lead(f"<b>{plain_html(report.sentence)}</b>")
+    for note in report.notes:
+        st.caption(note)
     if np.isnan(universe.accuracy).all():  # then there is nothing to draw
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"

@@ -262,14 +262,24 @@ class MovingPoints:
         palette = theme.category_colors(len(self.group_names))
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
-    def named(self) -> tuple[list[str], np.ndarray]:
-        """Names of the groups that have points, and the median position of each on each map, (t, g, 2)."""
+    def named(self, letter: tuple[float, float]) -> tuple[list[str], np.ndarray]:
+        """Names of the groups that have points, and the position of each on each map, (t, g, 2): the median
+        of its points, or a free line near it; NaN if no line is free.
+
+        `letter` is the width and height of a letter as shares of the map's side.
+        """
         there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
-        middles = [np.median(self.places[:, self.groups == number], axis=1) for number in there]
-        shape = (len(self.titles), len(there), 2)
-        return [self.group_names[i] for i in there], np.reshape(
-            np.moveaxis(middles, 0, 1), shape
-        ) if there else np.empty(shape)
+        names, (middle, half_width) = [self.group_names[number] for number in there], self.edges
+        places = np.full((len(self.titles), len(there), 2), np.nan)
+        for t, points in enumerate(self.places):
+            boxes: list[Box] = []
+            for g, number in enumerate(there):
+                own = np.median(points[self.groups == number], axis=0)
+                x, y = (own - middle) / (2 * half_width) + 0.5
+                half = letter[0] * (len(names[g]) + 1) / 2
+                if (lines := free_line(boxes, (x, y), half, letter[1])) is not None:
+                    places[t, g] = own[0], own[1] + lines * letter[1] * 2 * half_width
+        return names, places
 
     def table(self) -> pd.DataFrame:
         """One row per point and map: map, name, group, x, y."""
@@ -277,6 +287,30 @@ class MovingPoints:
         groups = [self.group_names[i] if 0 <= i < len(self.group_names) else "" for i in self.groups]
         columns = {"map": np.repeat(self.titles, n), "name": self.names * t, "group": groups * t}
         return pd.DataFrame(columns | {"x": self.places[..., 0].ravel(), "y": self.places[..., 1].ravel()})
+
+
+Box = tuple[float, ...]  # left, bottom, right, top
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name above its median, in lines
+
+
+def free_line(boxes: list[Box], place: tuple[float, float], half: float, line: float) -> float | None:
+    """How many lines of text a name moves up from its place to be on the map and touch none of the boxes, to
+    which its own is added; None if there is no such line.
+
+    All lengths are shares of the map; `half` is half of the name's width, `line` the height of a letter.
+    """
+    high = line * 0.54  # a line apart touches nothing
+    for lines in _LINES:
+        x, y = place[0], place[1] + lines * line
+        box = (x - half, y - high, x + half, y + high)
+        if box[1] >= 0 and box[3] <= 1 and not any(_touch(box, other) for other in boxes):
+            boxes.append(box)
+            return lines
+    return None
+
+
+def _touch(box: Box, other: Box) -> bool:
+    return box[0] < other[2] and box[2] > other[0] and box[1] < other[3] and box[3] > other[1]
 
 
 CellTexts = tuple[tuple[str, ...], ...]

@@ -234,10 +234,12 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
     """The maps side by side; if there are more than twelve, twelve at even intervals."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
-    (names, middles), (middle, half_width) = moving.named(), moving.edges
+    middle, half_width = moving.edges
     rows = -(-len(shown) // (2 if style.width < 5 else 4))
     columns = -(-len(shown) // rows)
     side, above = style.width / columns, 1.8 * style.line
+    size = (style.font_size - 2) / 72 / (side - 0.06)  # of a letter, as a share of the map
+    names, places = moving.named((0.6 * size, 1.2 * size))
     with settings(style):
         figure = _blank_figure(style, rows * (side + above))
         for number, i in enumerate(shown):
@@ -253,7 +255,9 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
             title = axes.set_title(moving.titles[i], parse_math=False, fontsize=style.font_size, pad=3)
             _fit_to(title, side - 0.1)
             halo = [withStroke(linewidth=1.5, foreground=theme.surface)]
-            for name, place in zip(names, middles[i], strict=True):
+            for name, place in zip(names, places[i], strict=True):
+                if np.isnan(place).any():
+                    continue
                 look = {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "path_effects": halo}
                 axes.text(*place, name, parse_math=False, color=theme.text, clip_on=True, **look)
         return figure

@@ -14,6 +14,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.text import encodable
+from relcore.figures.charts import Box, free_line
 from relcore.figures.style import Theme
 
 # Viridis without its ends, which are invisible on a dark and on a white page.
@@ -442,7 +443,6 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
 # Names of classes and clusters on the maps, at their medians.
 
 _LETTERS = 30  # longest name
-_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name above its median, in lines
 
 
 @dataclass(frozen=True)
@@ -473,7 +473,7 @@ def map_names(
         Positions of the rows, in shares of the pane's width and height.
     letter, star : width and height of a letter and of a star, in the same shares
     """
-    boxes: list[tuple[float, ...]] = []
+    boxes: list[Box] = []
     names = []
     for row, number in zip(*drawn_anchors(scene), strict=True):
         (x, y), (half, high) = places[row], (star[0] / 2, star[1] / 2)
@@ -481,15 +481,10 @@ def map_names(
         boxes.append((x - half, y - high, x + half + right, y + high + above))
     for row, text, color in _names_wanted(scene, pane, theme) if scene.named else ():
         x, y = places[row]
-        half, high = letter[0] * len(text) / 2 + letter[0] / 2, letter[1] * 0.6
+        half = letter[0] * (len(text) + 1) / 2
         shift = float(np.clip(x, half, max(half, 1 - half)) - x)
-        for lines in _LINES:
-            middle = y + lines * letter[1]
-            box = (x + shift - half, middle - high, x + shift + half, middle + high)
-            if box[1] >= 0 and box[3] <= 1 and not any(_touch(box, other) for other in boxes):
-                boxes.append(box)
-                names.append(MapName(row, text, color, lines, shift))
-                break
+        if (lines := free_line(boxes, (x + shift, y), half, letter[1])) is not None:
+            names.append(MapName(row, text, color, lines, shift))
     return names
 
 
@@ -526,10 +521,6 @@ def _shortened(name: str) -> str:
         return name
     end = 0 if " " in name else _LETTERS // 2
     return f"{name[: _LETTERS - 1 - end]}…{name[len(name) - end :]}"
-
-
-def _touch(box: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return box[0] < other[2] and box[2] > other[0] and box[1] < other[3] and box[3] > other[1]
 
 
 def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:

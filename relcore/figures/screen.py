@@ -252,9 +252,16 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     for update, middle, most in zip(
         (figure.update_xaxes, figure.update_yaxes), middles, half_width, strict=True
     ):
-        update(range=[middle - most, middle + most], nticks=5)
+        update(range=[middle - most, middle + most], tickvals=_distances(np.ptp(diagram.points, 0).max()))
     figure.update_yaxes(scaleanchor="x")
     return figure
+
+
+def _distances(longest: float) -> np.ndarray:
+    """Round distances from 0 to the longest one, two to seven of them."""
+    step = 10 ** np.floor(np.log10(max(longest, 1e-9)))
+    step *= 0.5 if longest < 2 * step else 1 if longest < 5 * step else 2
+    return np.round(np.arange(0, longest + step / 2, step), 9)
 
 
 def _sides(x: np.ndarray) -> list[str]:
@@ -264,13 +271,14 @@ def _sides(x: np.ndarray) -> list[str]:
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
 
+_MAP_LETTER = (0.023, 0.046)  # shares of the side of a map that is 350 pixels wide
 _MOST_NAMED = 64  # letters if all of a slider's names were as long as the longest
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
 def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     """A map with a slider over all maps and a button that plays them."""
-    titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named()
+    titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named(_MAP_LETTER)
     figure = _new_figure(theme, moving.describe(), 470, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
     halo = ", ".join([f"0 0 3px {theme.surface}"] * 4)

@@ -48,6 +48,10 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
+_SAME_ROW = (
+    "Only the same row counts here. Stitch and Explore also count other rows of its class, so their scores"
+    " are higher."
+)
 FEWEST_ROWS = 20  # a fifth of the rows is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
@@ -223,8 +227,6 @@ class Universe(Reported):
                     f", {percent(self.best_chance.high)} at most in the best of {len(scores):,} pairs (95 %)"
                 )
             text += "."
-        if any(member.performance is not None for member in self.members):
-            text += " Stitch and Explore count rows of the same class, which are found more often."
         return text
 
     def report(self, **figures: Any) -> Report:
@@ -241,7 +243,8 @@ class Universe(Reported):
             matched = f"{short(share)}{' (added)' * member.added}"
             rows.append((member.name, str(len(member.mean)), f"{member.n:,}", matched, short(chance)))
         tables = [Table("pairs", self.table(), rows, caption=self.circumstances())]
-        return Report(self.headline(), tables, facts, figures=figures)
+        notes = [_SAME_ROW] * any(member.performance is not None for member in self.members)
+        return Report(self.headline(), tables, facts, notes, figures)
 
     def table(self) -> pd.DataFrame:
         """One row for each ordered pair with a score: source, target, accuracy, mrr, chance, n, k."""

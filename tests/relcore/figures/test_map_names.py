@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore.figures.charts import MovingPoints
 from relcore.figures.scene import Clusters, Pane, Scene, map_names, places_of
 from relcore.figures.style import LIGHT
 
@@ -46,6 +47,22 @@ def test_without_the_switch_there_are_none_and_hidden_classes_have_none(make_sce
     assert names(make_scene(named=False)) == []
     assert names(make_scene(hidden=("a",))) == ["b", "c"]
     assert names(make_scene(hidden=("",))) == ["a", "b"]
+
+
+def test_names_of_moving_points_share_no_line_and_stay_near_their_middles():
+    groups = np.repeat(np.arange(8), 5)
+    corners = np.array([[-1, -1], [1, 1]])
+    close = np.concatenate([np.zeros((38, 2)), corners])
+    apart = np.concatenate([np.column_stack([groups[:38] / 4 - 0.9, groups[:38] / 4 - 0.9]), corners])
+    names = tuple(f"class {letter}" for letter in "abcdefgh")
+    moving = MovingPoints(("one", "two"), np.stack([close, apart]), ("",) * 40, groups, names, "points")
+    found, places = moving.named((0.02, 0.05))
+    assert tuple(found) == names
+    heights = places[0, ~np.isnan(places[0, :, 0]), 1]
+    assert len(heights) == 7  # the eighth name has no free line
+    assert np.diff(np.sort(heights)).min() > 0.05 * 2 * moving.edges[1]
+    middles = [np.median(apart[groups == group], axis=0) for group in range(8)]
+    np.testing.assert_allclose(places[1], middles)
 
 
 def test_names_do_not_lie_on_one_another(make_scene):
