@@ -241,14 +241,20 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}{_NO_QUERIES.get(result.relevance, '')}")
     for caution in result.cautions:
         messages.warning(caution)
+    typed, above = _corpus(setup, result), st.container()
+    scaled, note = result.scaled(typed[0])
+    if told := result.sentence_at(typed[0]):
+        above.markdown(f"**{plain(told.partition('. ')[0].rstrip('.'))}.** {plain(told.partition('. ')[2])}")
     columns, *lines = next(one for one in result.report().tables if "vs keep" in one.shown[0]).shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
             cells = f"bridge ({ADAPTERS[one.adapter].title})", short(one.score), band(one.low, one.high)
             lines.append((*cells, *["–"] * 3))
     _cells([columns, *lines], "migrate.table")
-    caption(_OPTIONS_TOLD.format(n=result.n_candidates))
-    _costs(setup, result)
+    one_search = "" if result.rewrites_corpus else _ONE_SEARCH
+    caption(_OPTIONS_TOLD.format(n=result.n_candidates, one_search=one_search))
+    _cells(scaled.costs(typed[1]), "migrate.costs")
+    caption(note)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
     n, n_queries = len(result.candidates), len(result.queries)
@@ -269,8 +275,9 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 _OPTIONS_TOLD = (
     "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
-    " and of the bridge are added. Cascade: the new model ranks the best {n} rows of the old index."
+    " and of the bridge are added{one_search}. Cascade: the new model ranks the best {n} rows of the old index."
 )
+_ONE_SEARCH = ", in one search with the sum of the two query vectors"
 _NO_QUERIES = {"labels": " No real queries: rows with the same label count as relevant."}
 _RELEVANT = {
     "judgements": "Relevant for a query: the rows that your judgements name.",
@@ -293,8 +300,8 @@ def lead(result: MigrationResult) -> tuple[str, str]:
     return head, rest if rest.startswith("nDCG") else rest[:1].upper() + rest[1:]
 
 
-def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
-    """The table of costs, with fields for the price of embedding."""
+def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
+    """Draw fields for the rows of the user's corpus and the price of embedding them; returns both."""
     encoder = setup.specs[1].encoder
     seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
     with st.popover("Your corpus: rows and price of embedding", icon=":material/payments:"):
@@ -305,7 +312,7 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
             None,
             result.n_corpus,
             key=f"migrate.rows-{result.n_corpus}",
-            help="The costs are of a corpus of this size. Scores stay those of the rows here.",
+            help="Costs and recommendation are for so many rows. Scores stay those of the rows here.",
         )
         fields = {
             "seconds": (
@@ -322,9 +329,7 @@ def _costs(setup: MigrateSetup, result: MigrationResult) -> None:
             )
             for name, (label, value, told) in fields.items()
         }
-    scaled, note = result.scaled(int(n))
-    _cells(scaled.costs(Rate(**values)), "migrate.costs")
-    caption(note)
+    return int(n), Rate(**values)
 
 
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:

@@ -90,6 +90,11 @@ WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is
 _QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
 
 
+def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
+    """Whether `_QUERIES` queries of a cascade can ask for each row of the corpus."""
+    return n_candidates * _QUERIES >= n_corpus
+
+
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
     """Choose an option, a more expensive one only if it is clearly better, and say whether the choice is
     clear. It is if each other option differs at the 95 % level, or costs more and gains less than
@@ -134,7 +139,7 @@ def verdict_of(
         told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
         why = FINDS_THE_SAME if float(scores["keep"].queries.mean()) >= SAME_ROWS else UNJUDGED
         return Verdict("", False, f"{why} {told}", why.partition(": ")[2])
-    small = not price and n_candidates * _QUERIES >= n_corpus
+    small = not price and saves_nothing(n_candidates, n_corpus)
     is_dear = small or (price is not None and not price.saves)
     option, is_clear = decide(
         {name: one for name, one in scores.items() if name != "cascade" or not is_dear}, bootstrap
@@ -171,7 +176,8 @@ def verdict_of(
         best = max(others, key=lambda name: scores[name].queries.mean())
         headline += f". {_TOLD[best][:1].upper()}{_TOLD[best][1:]} reaches {means[best]}"
         if best == "cascade" and is_dear:
-            headline += ", but saves nothing with so few rows" if small else ", but saves too little"
+            few = f", but with {n_corpus:,} rows it saves nothing"
+            headline += few if small else ", but saves too little"
         elif (
             OPTIONS.index(best) > OPTIONS.index(option)
             and scores[best].queries.mean() > scores[option].queries.mean()
@@ -314,7 +320,8 @@ class MigrationResult(Reported):
         return pd.DataFrame(rows)
 
     def title_of(self, option: str) -> str:
-        more = {"bridge": f" ({ADAPTERS[self.adapter].title})", "twice": f", weight {short(self.weight, 2)}"}
+        counts = short(self.weight, 2).removesuffix(".00")
+        more = {"bridge": f" ({ADAPTERS[self.adapter].title})", "twice": f" (new counts {counts} ×)"}
         return TITLES[option] + (more | {"cascade": f" over {self.n_candidates:,}"}).get(option, "")
 
     def cost_of(self, option: str) -> Cost:
@@ -364,21 +371,57 @@ class MigrationResult(Reported):
         return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
-        """The same result with the costs of a corpus of another size, and a note about them.
+        """The same result with the costs and the recommended option of a corpus of another size, and a note.
 
-        Scores and verdict stay those of the rows here. A log's queries would find other rows there, so that
-        only the most rows per query are known.
+        Scores stay those of the rows here. A log's queries would find other rows there, so that only the most
+        rows per query are known.
         """
         if n_corpus == self.n_corpus:
             return self, self.cost_note
-        scaled, note = replace(self, n_corpus=n_corpus, price=None), ""
-        if cascade := self.option("cascade"):
+        scaled = replace(self, n_corpus=n_corpus, price=None)
+        if (option := self.option_at(n_corpus)) != self.verdict.option:
+            scaled = replace(scaled, verdict=replace(self.verdict, option=option))
+        note = f"▸ is recommended for {n_corpus:,} rows. " * bool(option)
+        return scaled, f"{note}The scores are of the {self.n_corpus:,} rows here."
+
+    def option_at(self, n_corpus: int) -> str:
+        """The option to choose for a corpus of this size with the scores of the rows here; "" if these cannot
+        tell.
+
+        Only a cascade depends on the size: it embeds few of many rows. Without a log it is chosen where it
+        is clearly better than keeping the old model, and re-embedding is not clearly better than it.
+        """
+        cascade, chosen = self.option("cascade"), self.verdict.option
+        if cascade is None or not chosen or n_corpus == self.n_corpus:
+            return chosen
+        if chosen == "cascade":
+            return "" if saves_nothing(self.n_candidates, n_corpus) else chosen
+        if chosen not in ("keep", "re-embed") or saves_nothing(self.n_candidates, n_corpus):
+            return chosen
+        beats = cascade.to_keep and cascade.to_keep.low > 0
+        is_beaten = cascade.to_reembed and cascade.to_reembed.high < 0
+        return "cascade" if beats and not is_beaten else chosen
+
+    def sentence_at(self, n_corpus: int) -> str:
+        """The recommendation for a corpus of this size in a sentence or two; "" for that of the result."""
+        option, cascade = self.option_at(n_corpus), self.option("cascade")
+        if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
+            return ""
+        if not option:
+            return (
+                f"For {n_corpus:,} rows: a cascade saves nothing with so few. Choose the best other option."
+            )
+        told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
+        if option == "cascade":
+            scaled = replace(self, n_corpus=n_corpus, price=None)
             n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
-            note = f"With {n_corpus:,} rows, a cascade embeds at most half of them for {n:,} queries."
-            if gain := cascade.to_reembed:
-                note += f" Its {self.metric} is {signed(gain.value)} against re-embedding"
-                note += f" (95 %: {band(gain.low, gain.high)})."
-        return scaled, f"{note} Scores and recommendation are of the {self.n_corpus:,} rows here.".strip()
+            told += f" It has embedded half of the rows after {n:,} queries at the earliest."
+        if option == "cascade" and (gain := cascade.to_reembed):
+            told += f" Its {self.metric} here is {signed(gain.value)} against re-embedding"
+            told += f" (95 %: {band(gain.low, gain.high)})."
+        if option == "cascade" and n_corpus > self.n_corpus:
+            told += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
+        return told
 
     @property
     def rewrites_corpus(self) -> bool:
@@ -417,7 +460,13 @@ class MigrationResult(Reported):
         }
         shown = [["option", self.metric, "95 %", "chance", "vs keep", "vs re-embed"]]
         for one in self.options:
-            cells = [self.title_of(one.option), short(one.value), band(one.low, one.high), short(one.chance)]
+            mark = "▸ " * (one.option == verdict.option)
+            cells = [
+                f"{mark}{self.title_of(one.option)}",
+                short(one.value),
+                band(one.low, one.high),
+                short(one.chance),
+            ]
             for gain in (one.to_keep, one.to_reembed):
                 cells.append(f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–")
             shown.append(cells)

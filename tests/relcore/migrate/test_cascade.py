@@ -1,5 +1,7 @@
 """A cascade: its candidates, its order, what it must equal at the ends, and the price from a query log."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import comb
@@ -8,8 +10,9 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.charts import CascadePrice, chart_of
 from relcore.migrate.evaluate import OPTIONS, Candidates, interleaved, reranked, search
-from relcore.migrate.migration import Migration
+from relcore.migrate.migration import Migration, Verdict
 from relcore.migrate.price import Rate, expected_rows, price_of
+from relcore.scores.score import Interval
 from tests.relcore.migrate.planted import migration_spaces
 
 
@@ -113,8 +116,26 @@ def test_costs_of_each_option():
     rows = {row[0].strip("▸ ").split(" over ")[0]: row[2] for row in more.costs()[1:]}
     most = found.n_candidates
     assert (rows["cascade"], rows["re-embed"]) == (f"300 now, at most {most} per query", "all 1,000,000")
-    assert f"for {(500_000 - 300) // most:,} queries." in " ".join(note.split())
+    assert note.endswith("The scores are of the 700 rows here.")
     assert found.scaled(700) == (found, found.cost_note)
+    assert found.sentence_at(700) == ""
+    for chosen, gain, least, expected in (
+        ("re-embed", Interval(0.0, -0.01, 0.01), 0.01, "cascade"),  # as good for fewer rows
+        ("re-embed", Interval(-0.02, -0.03, -0.01), 0.01, "re-embed"),
+        ("re-embed", Interval(0.0, -0.01, 0.01), -0.01, "re-embed"),  # not clearly better than to keep
+        ("keep", None, 0.01, "cascade"),
+        ("bridge", None, 0.01, "bridge"),  # the scores of a cascade and of a bridge are not compared
+        ("cascade", None, 0.01, "cascade"),
+    ):
+        options = [
+            replace(one, to_keep=Interval(0.02, least, 0.03), to_reembed=gain) for one in found.options
+        ]
+        other = replace(found, options=tuple(options), verdict=Verdict(chosen, True, ""), price=None)
+        assert other.option_at(1_000_000) == expected
+        assert other.scaled(1_000_000)[0].verdict.option == expected
+        assert other.option_at(100) == ("" if chosen == "cascade" else chosen)
+        if expected == "cascade":
+            assert f"after {(500_000 - 300) // most:,} queries" in other.sentence_at(1_000_000)
     drawn = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration()).draw(found)
     assert drawn.table().y.tolist()[-2:] == [found.price.need.rows, 700]  # the line's end, and the corpus
     options = chart_of(found).lines
