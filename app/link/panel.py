@@ -23,9 +23,9 @@ from app.session import fit_to_pair
 from app.sharing import keep_upload
 from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_name
-from app.workspace import BOOTSTRAPPED, BUNDLED, MOST_ANCHORS, Workspace
+from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import counted
 from relcore.base.report import delimited
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
@@ -149,7 +149,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
     """Draw a button that links the source with the space loaded last that shares no ids with it."""
     for spec in reversed(workspace.spaces):
-        if spec in (workspace.source, workspace.target, *BUNDLED) or spec.source == "renamed":
+        if spec in (workspace.source, workspace.target) or {spec.source, workspace.source.source} != {"file"}:
             continue
         spaces = source, compute.load_space(spec)
         if is_pairing_unknown((workspace.source, spec), spaces) or not len(shared_ids(spaces)):
@@ -172,7 +172,7 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
             text = kept(
                 st.text_area,
                 f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
-                placeholder="\n".join(map(" = ".join, zip(source.ids[:3], target.ids[:-4:-1], strict=False))),
+                placeholder="\n".join(f"{one} = …" for one in source.ids[:3]),
                 key="bootstrap.typed",
                 height=120,
             )
@@ -272,7 +272,7 @@ def _use_button(
 ) -> None:
     """Draw the button that uses the links, or confirms those `chosen`, and opens the scores if there are
     any."""
-    result, known = outcome.result, confirmed | chosen
+    result, known, given = outcome.result, confirmed | chosen, set(_known(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
     label = "Use the links everywhere"
     if used:
@@ -294,12 +294,12 @@ def _use_button(
     )
     if result.kept and (missing <= 0 or not outcome.known):
         anchors = anchors_beside(result, known)
-        scored = counted(len(known.difference(anchors)), "confirmed pair")
+        scored = counted(len(known.difference(anchors)), f"{'known' if known <= given else 'confirmed'} pair")
         st.caption(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"Scores use only {scored}. The {len(anchors):,} anchors are other links."
+            else f"Scored: {scored}. Anchors: {len(anchors):,} other links."
         )
     if clicked:
         if chosen or not used:
@@ -314,11 +314,10 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     """Draw wrong anchors, or links to check by eye; returns the source ids that the user marks as right."""
     result = outcome.result
     if outcome.known:
-        pairs, by_chance = outcome.wrong(), short(outcome.n_hidden / outcome.n_shared, 2)
+        pairs, n = outcome.wrong(), outcome.n_hidden
+        by_chance = round(n - n / outcome.n_shared)
         st.subheader("Wrong anchors", anchor=False)
-        caption(
-            f"{len(pairs):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance."
-        )
+        caption(f"{len(pairs):,} of {n:,} hidden anchors are wrong; of random pairs, {by_chance:,} would be.")
     else:
         links = result.kept[result.n_seeds :]
         if not links:

@@ -275,7 +275,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 _OPTIONS_TOLD = (
     "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
-    " and of the bridge are added{one_search}. Cascade: the new model ranks the best {n} rows of the old index."
+    " and of the bridge are added{one_search}. Cascade: the new model ranks the {n} best rows of the old one."
 )
 _ONE_SEARCH = ", in one search with the sum of the two query vectors"
 _NO_QUERIES = {"labels": " No real queries: rows with the same label count as relevant."}

@@ -139,6 +139,41 @@ _DARK, _INK = 64, 48  # of 255: dark borders are below the first, drawn pixels a
 
 
 @dataclass(frozen=True)
+class Strokes:
+    """How light strokes lie on dark pictures.
+
+    Attributes
+    ----------
+    longer : int
+        Median of the longer side of the drawn part, in pixels.
+    sides : ((low, high), (low, high))
+        Width and height of the drawn part in pixels, from the 5 % to the 95 % quantile.
+    centre : (x, y)
+        Mean centre of mass, in pixels.
+    ink : float
+        Median brightness of a picture, 0 … 255.
+    """
+
+    longer: int
+    sides: tuple[tuple[int, int], tuple[int, int]]
+    centre: tuple[float, float]
+    ink: float
+
+    @classmethod
+    def of(cls, pictures: np.ndarray) -> Strokes | None:
+        """The strokes of pictures (m, height, width); None if all are empty."""
+        boxes = np.array([box for picture in pictures if (box := _box(picture)) is not None])
+        if not len(boxes):
+            return None
+        sides = boxes[:, 2:] - boxes[:, :2]
+        low, high = np.quantile(sides, (0.05, 0.95), axis=0, method="nearest").astype(int).tolist()
+        centres = np.mean([_centre(picture) for picture in pictures if picture.any()], axis=0)
+        ink = float(np.median(pictures.mean(axis=(1, 2))))
+        longer = int(np.median(sides.max(axis=1)))
+        return cls(longer, tuple(zip(low, high, strict=True)), tuple(centres.tolist()), ink)
+
+
+@dataclass(frozen=True)
 class Look:
     """The common properties of a dataset's pictures, measured on the first ones.
 
@@ -146,16 +181,17 @@ class Look:
     ----------
     size : (width, height), or None
         None if the pictures differ in size.
-    on_dark : bool
-        Whether they are grey strokes on a dark background, as in scans of digits.
-    extent : float
-        Longer side of the strokes as a share of the picture's.
+    strokes : Strokes or None
+        If they are grey strokes on a dark background, as in scans of digits.
     """
 
     mode: Mode
     size: tuple[int, int] | None
-    on_dark: bool
-    extent: float = 1.0
+    strokes: Strokes | None = None
+
+    @property
+    def on_dark(self) -> bool:
+        return self.strokes is not None
 
 
 def look_of(dataset: Dataset) -> Look:
@@ -166,13 +202,9 @@ def look_of(dataset: Dataset) -> Look:
     mode, sizes = mode_of(pictures), {picture.size for picture in pictures}
     size = sizes.pop() if len(sizes) == 1 else None
     if mode != "L" or size is None:
-        return Look(mode, size, on_dark=False)
+        return Look(mode, size)
     pixels = np.stack([np.asarray(eight_bits(picture, "L", dataset.name)) for picture in pictures])
-    if _border(pixels) >= _DARK:
-        return Look(mode, size, on_dark=False)
-    boxes = [box for picture in pixels if (box := _box(picture)) is not None]
-    sides = [max(right - left, bottom - top) for left, top, right, bottom in boxes]
-    return Look(mode, size, on_dark=True, extent=float(np.median(sides)) / max(size) if sides else 1.0)
+    return Look(mode, size, Strokes.of(pixels) if _border(pixels) < _DARK else None)
 
 
 _LEAST_INK = 0.15  # smallest share of the paper's brightness that ink removes
@@ -197,7 +229,8 @@ def strokes_of(photo: Image) -> Image:
 
 
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
-    """The picture in the mode and size of a dataset; strokes become light on dark, cropped and centred.
+    """The picture in the mode and size of a dataset; strokes become light on dark, with the size, place and
+    thickness of the dataset's.
 
     Raises a SpaceError for 32 bits per pixel, or for an empty picture.
     """
@@ -210,7 +243,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     picture = eight_bits(picture, look.mode, where)
     if look.size is None:
         return picture
-    if not look.on_dark:
+    if look.strokes is None:
         return ImageOps.fit(picture, look.size, Image.Resampling.LANCZOS)
     if _border(np.asarray(picture)[None]) >= 128:
         picture = ImageOps.invert(picture)
@@ -220,14 +253,51 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
             f"{where}: expected something drawn that stands out from its background, got an even grey; draw"
             " thicker"
         )
-    strokes = picture.crop(box)
-    scale = look.extent * min(look.size) / max(strokes.size)
-    shape = tuple(max(1, round(side * scale)) for side in strokes.size)
-    # BOX averages pixels, as in the scans of digits.
-    strokes = strokes.resize(shape, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
+    strokes = _like_strokes(picture.crop(box), look.strokes, look.size[0] * look.size[1])
+    corner = [
+        min(max(0, round(wanted - own)), side - part)
+        for wanted, own, side, part in zip(
+            look.strokes.centre, _centre(np.asarray(strokes)), look.size, strokes.size, strict=True
+        )
+    ]
     blank = Image.new("L", look.size, 0)
-    blank.paste(strokes, tuple((side - part) // 2 for side, part in zip(look.size, shape, strict=True)))
+    blank.paste(strokes, tuple(corner))
     return ImageOps.autocontrast(blank)
+
+
+_FINER = 8  # times as many pixels per side while strokes are thickened
+_FINEST = 256  # pixels per side
+
+
+def _like_strokes(drawn: Image, like: Strokes, n_pixels: int) -> Image:
+    """A drawing in the size of these strokes, thickened until a picture of `n_pixels` is as bright."""
+    from PIL import Image, ImageFilter, ImageOps
+
+    scale = like.longer / max(drawn.size)
+    shape = tuple(
+        min(max(low, round(side * scale)), high)
+        for side, (low, high) in zip(drawn.size, like.sides, strict=True)
+    )
+    finer = max(1, min(_FINER, _FINEST // max(shape)))
+    fine = drawn.resize(tuple(finer * side for side in shape), Image.Resampling.BILINEAR)
+    found, distance = None, np.inf
+    for more in range(finer):
+        thick = ImageOps.expand(fine, more).filter(ImageFilter.MaxFilter(2 * more + 1))
+        # BOX averages pixels, as in the scans of digits.
+        strokes = ImageOps.autocontrast(thick.resize(shape, Image.Resampling.BOX))
+        off = abs(float(np.asarray(strokes).sum()) / n_pixels - like.ink)
+        if off > distance:
+            break
+        found, distance = strokes, off
+    return found
+
+
+def _centre(pixels: np.ndarray) -> tuple[float, float]:
+    """The centre of mass (x, y) of a picture that is not black, in pixels from its corner."""
+    weights = np.asarray(pixels, dtype=np.float64)
+    across, down = weights.sum(axis=0), weights.sum(axis=1)
+    places = (float(one @ (np.arange(len(one)) + 0.5) / one.sum()) for one in (across, down))
+    return tuple(places)
 
 
 def _border(pixels: np.ndarray) -> float:

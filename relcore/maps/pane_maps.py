@@ -125,7 +125,7 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 def _colored(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
         # A number alone would look like the name of the colour.
-        names = tuple(f"around {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
+        names = tuple(f"near row {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
         return View(rows, belongs[rows], names)
     if space.labels is None:
         raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")

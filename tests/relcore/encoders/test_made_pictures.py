@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from relcore.base.errors import SpaceError
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.images import Look, look_of, made_like, strokes_of
+from relcore.encoders.images import look_of, made_like, strokes_of
 
 
 @pytest.fixture
@@ -24,8 +24,24 @@ def drawn(ink, paper, mode="L", size=(200, 120), at=(20, 10, 60, 70)):
     return picture
 
 
-def test_the_digits_are_light_strokes_on_dark_that_fill_their_eight_pixels(look):
-    assert look == Look("L", (8, 8), on_dark=True, extent=1.0)
+def test_the_digits_are_light_strokes_on_dark_that_fill_their_eight_pixels_from_top_to_bottom(look):
+    assert (look.mode, look.size, look.on_dark) == ("L", (8, 8), True)
+    (narrow, wide), heights = look.strokes.sides
+    assert (look.strokes.longer, heights) == (8, (8, 8))
+    assert 3 <= narrow < wide <= 7
+    np.testing.assert_allclose(look.strokes.centre, 4, atol=0.2)
+
+
+@pytest.mark.parametrize("shape", [(20, 90), (60, 90), (110, 60)])
+def test_a_drawing_has_the_size_place_and_brightness_of_the_scans(look, shape):
+    wide, high = shape
+    seen = np.asarray(made_like(drawn(255, 0, at=(20, 10, 20 + wide, 10 + high)), look), dtype=float)
+    across = np.flatnonzero((seen > 48).any(axis=0))
+    (low, most), _ = look.strokes.sides
+    assert low <= np.ptp(across) + 1 <= most
+    assert (seen > 48).any(axis=1).all()
+    assert seen.mean() == pytest.approx(look.strokes.ink, rel=0.35)
+    assert abs(seen.sum(axis=0) @ (np.arange(8) + 0.5) / seen.sum() - look.strokes.centre[0]) <= 0.5
 
 
 def test_dark_on_light_and_light_on_dark_become_the_same_wherever_they_are_drawn(look):
@@ -39,13 +55,10 @@ def test_dark_on_light_and_light_on_dark_become_the_same_wherever_they_are_drawn
     assert first[3, 3] < 100  # a frame, empty inside
 
 
-def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are():
+def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are(look):
     """Photos made of scans: dark ink, paper that is twice as bright at one side, noise. By the nearest other scan."""
     digits, rng = load_digits(), np.random.default_rng(0)
-    look, tested = (
-        Look("L", (8, 8), on_dark=True, extent=1.0),
-        rng.choice(len(digits.data), 60, replace=False),
-    )
+    tested = rng.choice(len(digits.data), 60, replace=False)
     others = np.setdiff1d(np.arange(len(digits.data)), tested)
     light = np.linspace(110, 230, 220)[None, :] + np.linspace(-15, 15, 220)[:, None]
     right = []
@@ -61,9 +74,7 @@ def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are():
     assert np.mean(right) >= 0.85
 
 
-def test_an_empty_paper_has_no_strokes():
+def test_an_empty_paper_has_no_strokes(look):
     light = np.linspace(110, 230, 220)[None, :] + np.random.default_rng(0).normal(size=(220, 220)) * 4
     with pytest.raises(SpaceError, match="something drawn that stands out"):
-        made_like(
-            strokes_of(Image.fromarray(light.clip(0, 255).astype(np.uint8))), Look("L", (8, 8), True, 1.0)
-        )
+        made_like(strokes_of(Image.fromarray(light.clip(0, 255).astype(np.uint8))), look)
