@@ -327,8 +327,9 @@ def test_a_universe_and_a_comparison_name_their_questions():
     universe = Universe.fit(spaces)
     assert universe.headline().startswith("The 2 models are partly alike: ")
     assert "held-out rows have the same row nearest in another model (95 %: " in universe.headline()
-    assert "rows of the same class, which are found more often." in universe.circumstances()
-    assert "class" not in Universe.fit(family(2)).circumstances()
+    (told,) = universe.report().notes
+    assert told.startswith("Only the same row counts here.")
+    assert not Universe.fit(family(2)).report().notes
     noise = [LatentSpace(rng.normal(size=(N, 4)), IDS) for rng in map(np.random.default_rng, (1, 2))]
     assert "models are no more alike than by chance" in Universe.fit(noise).headline()
     scores = {
