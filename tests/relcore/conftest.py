@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -19,11 +16,3 @@ def make_space():
         return LatentSpace(vectors, ids or [f"r{row}" for row in range(len(vectors))], name=name, **columns)
 
     return make
-
-
-@pytest.fixture
-def data_folder():
-    folder = os.environ.get("RELSCOPE_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("RELSCOPE_DATA names no folder of development data")
-    return Path(folder)

@@ -35,14 +35,8 @@ def shared(tmp_path, uploads, monkeypatch):
     return tmp_path
 
 
-def test_by_default_any_path_is_open(tmp_path, monkeypatch):
-    monkeypatch.delenv(access.ENVIRONMENT, raising=False)
-    assert access.allowed("~/x.npy") == access.expanded("~/x.npy")
-    assert access.allowed(tmp_path) == tmp_path
-
-
 @pytest.mark.parametrize("folder", ["data", "uploads/mine"])
-def test_a_shared_app_opens_the_data_folder_and_the_own_uploads(shared, folder):
+def test_shared_app_opens_data_folder_and_own_uploads(shared, folder):
     assert access.allowed(shared / folder / "file.txt").read_text() == folder.rsplit("/", 1)[-1]
 
 
@@ -70,7 +64,7 @@ def test_a_shared_app_refuses_every_way_out(shared):
         access.allowed(shared / "data" / "loop" / "x")
 
 
-def test_the_refusal_does_not_tell_whether_a_file_is_there(shared):
+def test_refusal_does_not_tell_whether_file_is_there(shared):
     messages = []
     for name in ("file.txt", "none.txt"):
         with pytest.raises(SpaceError) as caught:
@@ -80,7 +74,7 @@ def test_the_refusal_does_not_tell_whether_a_file_is_there(shared):
 
 
 @pytest.mark.parametrize("share", ["", "1"])
-def test_a_session_never_opens_the_upload_of_another(uploads, monkeypatch, share):
+def test_session_never_opens_upload_of_another(uploads, monkeypatch, share):
     monkeypatch.setenv(access.ENVIRONMENT, share)
     access.allowed(uploads / "mine" / "file.txt")
     (uploads / "mine" / "link").symlink_to(uploads / "others")
@@ -89,14 +83,14 @@ def test_a_session_never_opens_the_upload_of_another(uploads, monkeypatch, share
             access.allowed(path)
 
 
-def test_a_worker_opens_the_uploads_of_all_sessions_and_no_more(shared, monkeypatch):
+def test_worker_opens_uploads_of_all_sessions_and_no_more(shared, monkeypatch):
     monkeypatch.setattr(access, "_find_asker", None)
     access.allowed(shared / "uploads" / "others" / "file.txt")
     with pytest.raises(SpaceError, match="not open"):
         access.allowed(shared / "secret" / "file.txt")
 
 
-def test_without_uploads_only_the_data_folder_is_open(shared, monkeypatch):
+def test_without_uploads_only_data_folder_is_open(shared, monkeypatch):
     with pytest.raises(SpaceError, match="not open"):
         access.allowed(shared / "uploads" / "mine", uploads=False)
     monkeypatch.setattr(access, "_find_asker", AccessContext)
@@ -105,7 +99,7 @@ def test_without_uploads_only_the_data_folder_is_open(shared, monkeypatch):
         access.allowed(shared / "uploads" / "mine" / "file.txt")
 
 
-def test_a_shared_app_opens_the_files_that_it_was_started_with(shared, monkeypatch):
+def test_shared_app_opens_files_that_it_was_started_with(shared, monkeypatch):
     given = shared / "secret" / "file.txt"
     monkeypatch.setenv(
         access.OPENED,
@@ -116,18 +110,11 @@ def test_a_shared_app_opens_the_files_that_it_was_started_with(shared, monkeypat
         access.allowed(given.with_name("other.txt"))
 
 
-def test_a_file_beside_an_open_one_is_a_part_of_it_unless_it_is_a_link_that_leads_out(shared):
+def test_file_beside_open_one_is_part_of_it_unless_it_is_link_that_leads_out(shared):
     vectors = shared / "data" / "vectors.npy"
     assert access.beside(vectors, shared / "data" / "vectors.ids.txt")
     (shared / "data" / "vectors.labels.txt").symlink_to(shared / "secret" / "file.txt")
     assert not access.beside(vectors, shared / "data" / "vectors.labels.txt")
-
-
-def test_a_session_of_a_shared_app_knows_the_keys_that_it_made(shared, monkeypatch):
-    assert access.put_by_session("0" * 32)
-    assert not access.put_by_session("1" * 32)
-    monkeypatch.setenv(access.ENVIRONMENT, "0")
-    assert access.put_by_session("1" * 32)
 
 
 def test_only_regular_files_are_read(tmp_path):

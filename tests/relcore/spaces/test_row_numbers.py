@@ -19,7 +19,7 @@ def test_row_numbers_are_the_strings():
     assert numbers == RowNumbers(70_000) != RowNumbers(3)
 
 
-def test_rows_of_ids_are_found_as_an_index_finds_them():
+def test_rows_of_ids_are_found_as_index_finds_them():
     asked = ["7", "0", "69999", "70000", "-1", "007", "1.0", "", "x", " 5", "٣", "1" * 400, 7, None]
     found = RowNumbers(70_000).rows(asked)
     assert found.tolist() == pd.Index(IDS, dtype=object).get_indexer(pd.Index(asked, dtype=object)).tolist()

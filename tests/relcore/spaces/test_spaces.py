@@ -37,14 +37,6 @@ def test_vectors_are_contiguous_float32_whatever_comes(given):
     np.testing.assert_array_equal(vectors, EYE)
 
 
-def test_ids_labels_and_payload_come_back_as_given():
-    made = space(ids=[1, 2, 3], labels=["x", "", "y"], payload=[{"text": "one"}, None, 3], counts=[5, 0, 2])
-    assert made.ids.tolist() == ["1", "2", "3"]
-    assert made.labels.tolist() == ["x", "", "y"]
-    assert made.payload == ({"text": "one"}, None, 3)
-    assert made.counts.tolist() == [5, 0, 2]
-
-
 @pytest.mark.parametrize(
     ("changes", "same"),
     [
@@ -62,7 +54,7 @@ def test_the_digest_is_of_the_content(changes, same):
     assert (space(**whole | changes).digest == space(**whole).digest) is same
 
 
-def test_the_digest_tells_ids_from_labels_and_from_each_other():
+def test_digest_tells_ids_from_labels_and_from_each_other():
     pairs = [
         (("a", "b"), ("c", "d")),
         (("a", "bc"), ("", "d")),
@@ -90,17 +82,14 @@ def test_take_keeps_every_column_aligned():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"vectors": np.ones(3)}, r"expected a matrix \(n, d\), .*, got shape \(3,\)"),
         (
             {"vectors": [[1, 2], [np.nan, 1], [np.inf, 0]]},
             "2 of 3 rows hold NaN or infinite values, first 'b', 'c'; leave these rows out",
         ),
         ({"ids": ["a", "b"]}, "expected 3 ids, one per row, got 2"),
         ({"ids": ["a", "b", "a"]}, "ids must be distinct, 1 occur more than once, first 'a'"),
-        ({"labels": ["x"]}, "expected 3 labels, one per row, got 1"),
         ({"counts": [1, 2.5, 3]}, "expected one whole number from 0 .* per row as counts"),
         ({"ids": ["a", b"b", "c"]}, "row 2: expected ids as strings, got b'b'"),
-        ({"ids": np.array([0.0, 1.0, 2.0])}, "row 1: expected ids as strings, got .*0.0"),
     ],
 )
 def test_wrong_spaces_are_refused(changes, message):
@@ -108,7 +97,7 @@ def test_wrong_spaces_are_refused(changes, message):
         space(**changes)
 
 
-def test_match_pairs_in_the_sources_order_and_counts_what_it_leaves():
+def test_match_pairs_in_sources_order_and_counts_what_it_leaves():
     source = LatentSpace([[1], [2], [3], [0], [5]], ["a", "b", "c", "d", "only source"], name="s")
     target = LatentSpace(
         [[10, 0], [0, 0], [30, 0], [40, 0], [1, 1], [2, 2]], ["c", "b", "a", "d", "u", "v"], name="t"
@@ -121,7 +110,7 @@ def test_match_pairs_in_the_sources_order_and_counts_what_it_leaves():
     assert (len(pair), pair.n_source_only, pair.n_target_only, pair.n_zero) == (2, 1, 2, 2)
 
 
-def test_match_of_three_keeps_the_rows_of_all_and_leaves_spaces_that_lack_none_as_they_are():
+def test_match_of_three_keeps_rows_of_all_and_leaves_spaces_that_lack_none_as_they_are():
     first, second = (LatentSpace(rows, ["a", "b", "c", "d"]) for rows in (np.eye(4), 2 * np.eye(4)))
     third = LatentSpace([[4, 1], [0, 0], [2, 2], [1, 1]], ["d", "c", "b", "x"], name="third")
     met = match(first, second, third)
