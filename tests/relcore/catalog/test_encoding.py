@@ -1,6 +1,4 @@
-"""Encodings survive kills, go on where they were, and come out the same to the last byte whoever computed
-them.
-"""
+"""Encodings survive kills, come out the same to the last byte, and are read back block by block."""
 
 import os
 import signal
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import MappedRows
 from relcore.catalog import catalog
 from relcore.catalog.catalog import (
     encode,
@@ -23,11 +22,14 @@ from relcore.catalog.catalog import (
     encoding_key,
     encoding_spec,
     load_encoding,
+    put_encoding,
+    put_space,
 )
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, Trained, TrainedEncoder
+from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
 from relcore.encoders.vision import SmallVision
 from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 from tests.waiting import until
 
 DIGITS = DatasetSpec("digits", limit=500)
@@ -86,55 +88,6 @@ class Noted(Encoder):
         return encode_batch
 
 
-@dataclass(frozen=True)
-class NotedTraining(TrainedEncoder):
-    """Subtracts the mean that it has learnt."""
-
-    log: str
-    pause: float = 0.0
-
-    kind: ClassVar = "images"
-
-    @property
-    def title(self):
-        return "Centred"
-
-    def train(self, dataset, report):
-        note(self.log, "trained")
-        report(1, 1, "epoch 1 of 1")
-        return Trained({"mean": pixels(dataset.items(0, len(dataset))).mean(axis=0)}, {"loss": [0.5]})
-
-    def restore(self, trained, dataset):
-        def encode_batch(images):
-            time.sleep(self.pause)
-            note(self.log, "block")
-            return {"": pixels(images) - trained.arrays["mean"]}
-
-        return encode_batch
-
-
-@dataclass(frozen=True)
-class Broken(Encoder):
-    how: str
-
-    kind: ClassVar = "images"
-
-    @property
-    def title(self):
-        return "Broken"
-
-    def prepare(self, dataset, report):
-        def encode_batch(images):
-            rows = pixels(images)
-            if self.how == "nan":
-                rows[3] = np.nan
-            if self.how == "rows":
-                rows = rows[1:]
-            return {"other" if self.how == "outputs" else "": rows}
-
-        return encode_batch
-
-
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "store")
@@ -154,7 +107,7 @@ def file_of(store, key):
     return (store.root / "entries" / key[:2] / f"{key}.safetensors").read_bytes()
 
 
-def test_the_space_of_a_dataset_with_its_ids_and_labels(store, log):
+def test_space_of_dataset_with_its_ids_and_labels(store, log):
     dataset = load_dataset(DIGITS)
     told = []
     [space] = encode(
@@ -194,25 +147,7 @@ def test_one_pass_for_several_outputs_and_each_is_found_by_itself(store, log, di
     )
 
 
-def test_keys_tell_everything_apart_that_decides_the_vectors(log, digest):
-    class Newer(Noted):
-        version = 2
-
-    class Elsewhere(Noted):
-        def content(self):
-            return "another file"
-
-    Newer.__name__ = Elsewhere.__name__ = "Noted"
-    encoders = [Noted(log), Noted(log, scales=(2,)), Newer(log), Elsewhere(log), NotedTraining(log)]
-    keys = {
-        encoding_key(content, encoder, encoder.outputs[0])
-        for encoder in encoders
-        for content in (digest, "0" * 32)
-    }
-    assert len(keys) == 10
-
-
-def test_a_failure_in_the_middle_keeps_the_blocks_before_it(store, log, monkeypatch):
+def test_failure_in_middle_keeps_blocks_before_it(store, log, monkeypatch):
     dataset = load_dataset(DIGITS)
     failing = Dataset(
         lambda start, stop: (
@@ -233,36 +168,9 @@ def test_a_failure_in_the_middle_keeps_the_blocks_before_it(store, log, monkeypa
     np.testing.assert_array_equal(space.vectors, pixels(dataset.items(0, 500)))
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ("nan", "NaN or infinite values for 1 items, first 'digits/3'; choose another encoder or layer"),
-        ("rows", r"expected 256 rows, got shape \(255, 64\)"),
-        ("outputs", "expected outputs '', got 'other'"),
-    ],
-)
-def test_what_an_encoder_may_not_give(store, how, message):
-    with pytest.raises(SpaceError, match=message):
-        encode(DIGITS, Broken(how), store)
-
-
-@dataclass(frozen=True)
-class Exchanged(Noted):
-    """Its files are exchanged while they are read."""
-
-    def content(self):
-        return str(len(notes(self.log, "prepared")))
-
-
-def test_an_encoder_whose_files_are_exchanged_while_it_is_prepared_is_refused(store, log):
-    with pytest.raises(SpaceError, match="expected files that stay as they are while they are read"):
-        encode(DIGITS, Exchanged(log), store)
-    assert notes(log, "block") == []
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["killed", "cancelled"])
-def test_a_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_path, digest, how):
+@pytest.mark.parametrize("how", ["killed"])
+def test_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_path, digest, how):
     encoder = Noted(str(tmp_path / "log"), pause=0.05)
     key = encoding_job_key(digest, encoder)
     request = {"title": "encoding", "dataset": DIGITS, "encoder": encoder, "block_rows": 20}
@@ -287,20 +195,7 @@ def test_a_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_
     assert file_of(one_worker.store, key) == file_of(undisturbed, key)
 
 
-@pytest.mark.slow
-def test_trained_weights_survive_a_kill(one_worker, tmp_path, digest):
-    encoder = NotedTraining(str(tmp_path / "log"), pause=0.05)
-    key = encoding_job_key(digest, encoder)
-    job = one_worker.submit(key, encode_job, title="training", dataset=DIGITS, encoder=encoder, block_rows=20)
-    until(lambda: len(notes(encoder.log, "block")) >= 3)
-    os.kill(int(notes(encoder.log, "trained")[0][1]), signal.SIGKILL)
-    assert job.wait(60).state == "done"
-    assert len(notes(encoder.log, "trained")) == 1
-    assert job.result().metadata["training"] == {"loss": [0.5]}
-    assert len({pid for _, pid in notes(encoder.log, "block")}) == 2
-
-
-def test_a_spec_is_encoded_again_to_the_same_bytes_unless_its_dataset_has_changed(tmp_path):
+def test_spec_is_encoded_again_to_same_bytes_unless_its_dataset_has_changed(tmp_path):
     store, encoder = Store(tmp_path), SmallVision("mlp", width=8, epochs=1)
     dataset = DatasetSpec("digits", limit=40)
     (space,) = encode(dataset, encoder, store)
@@ -359,7 +254,7 @@ def texts_that_end(texts, end):
     return Dataset(read, ids, name="texts", kind="texts", content=lambda: [b"texts"])
 
 
-def test_texts_are_encoded_in_the_order_of_their_lengths_within_a_window(store, log, texts, monkeypatch):
+def test_texts_are_encoded_in_order_of_their_lengths_within_window(store, log, texts, monkeypatch):
     monkeypatch.setattr(catalog, "_WINDOW", 5)  # of blocks of 10
     [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     expected = np.array([(len(text), text.count("a")) for text in texts], dtype=np.float32)
@@ -377,23 +272,8 @@ def test_texts_are_encoded_in_the_order_of_their_lengths_within_a_window(store, 
     assert store.entries() == [encoding_key(texts_that_end(texts, 100).digest, Lengths(log))]
 
 
-def test_blocks_are_prepared_ahead_by_a_thread(store, log, texts):
-    encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
-    assert {line[1] for line in notes(log, "ahead")} == {"ThreadPoolExecutor"}
-
-
-def test_sorted_blocks_that_are_done_are_not_computed_again(store, log, texts, monkeypatch):
-    monkeypatch.setattr(catalog, "_WINDOW", 5)
-    with pytest.raises(OSError, match="unplugged"):
-        encode(texts_that_end(texts, 50), Lengths(log), store, block_rows=10)
-    assert len(notes(log, "block")) == 5
-    [space] = encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
-    assert len(notes(log, "block")) == 10
-    np.testing.assert_array_equal(space.vectors[:, 0], list(map(len, texts)))
-
-
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_on_a_gpu_a_block_is_written_beside_the_work_on_the_next(store, log, texts, monkeypatch, device):
+def test_on_gpu_block_is_written_beside_work_on_next(store, log, texts, monkeypatch, device):
     put, encoded = Store.put, []  # blocks that were encoded when each block was written
 
     def slowly(store, key, *entry):
@@ -408,3 +288,66 @@ def test_on_a_gpu_a_block_is_written_beside_the_work_on_the_next(store, log, tex
     encode(texts_that_end(texts, 100), Lengths(log), store, block_rows=10)
     ahead = device == "cuda"
     assert encoded[:10] == [min(block + ahead, 10) for block in range(1, 11)]
+
+
+X = np.random.default_rng(0).standard_normal((9000, 3), dtype=np.float32)
+KEY = "a" * 32
+
+
+@pytest.fixture
+def bare_store(tmp_path):
+    return Store(tmp_path)
+
+
+@pytest.fixture
+def all_are_large(monkeypatch):
+    monkeypatch.setattr(catalog, "MAP_FROM", 1)
+
+
+def labelled(vectors):
+    n = len(vectors)
+    return LatentSpace(
+        vectors, [f"w{row}" for row in range(n)], name="made", labels=["é", ""] * (n // 2), counts=range(n)
+    )
+
+
+def same(found, made):
+    assert (found.digest, found.name) == (made.digest, made.name)
+    assert found.labels.tolist() == made.labels.tolist()
+    np.testing.assert_array_equal(found.vectors, made.vectors)
+    assert found.counts.tolist() == made.counts.tolist()
+
+
+@pytest.mark.parametrize(
+    "vectors", [X, MappedRows([X[:4500].astype(np.float16), X[4500:].astype(np.float16)])]
+)
+def test_a_large_space_comes_back_as_a_map(bare_store, all_are_large, vectors):
+    made = labelled(vectors)
+    found = load_encoding(bare_store, put_space(bare_store, made))
+    same(found, made)
+    assert not found.vectors.flags.owndata
+    assert "index" in found.__dict__
+    assert bare_store.get(bare_store.entries()[0]).arrays["vectors"].shape == X.shape  # the checksums agree
+
+
+def test_its_digest_is_known_and_that_of_other_columns_is_not(bare_store, all_are_large, monkeypatch):
+    made = labelled(X)
+    put_encoding(bare_store, KEY, made, {})
+    found = load_encoding(bare_store, KEY)
+    other = found.with_columns(labels=None)
+    assert other.digest == made.with_columns(labels=None).digest != made.digest
+    monkeypatch.setattr(
+        "relcore.spaces.space.digest_of_content", lambda *of: pytest.fail("a look at the values")
+    )
+    assert load_encoding(bare_store, KEY).digest == made.digest
+
+
+def test_small_space_is_read_into_memory_with_its_checksum(bare_store):
+    made = labelled(X)
+    put_encoding(bare_store, KEY, made, {})
+    path = next(bare_store.root.rglob(f"{KEY}.safetensors"))
+    same(load_encoding(bare_store, KEY), made)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert bare_store.get(KEY) is None
