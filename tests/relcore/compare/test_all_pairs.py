@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from relcore.base import names
-from relcore.base.errors import SpaceError
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
@@ -81,9 +80,9 @@ def test_unrelated_spaces_are_as_alike_as_chance_has_it(spaces, metric):
     assert alike > alike.null.high
 
 
-@pytest.mark.parametrize("n_queries", [None, 40])
+@pytest.mark.parametrize("n_queries", [40])
 @pytest.mark.parametrize("metric", METRICS)
-def test_each_number_is_that_of_the_function_for_the_pair(spaces, metric, n_queries):
+def test_each_number_is_that_of_function_for_pair(spaces, metric, n_queries):
     projection = ProjectionSpec("angular", center=False)
     shared = spaces[2].take(
         np.arange(40, N), "part"
@@ -104,7 +103,7 @@ def test_each_number_is_that_of_the_function_for_the_pair(spaces, metric, n_quer
             assert found.scores[j][i] is score
 
 
-def test_pairs_without_the_anchors_say_so_and_the_others_are_scored(spaces):
+def test_pairs_without_anchors_say_so_and_others_are_scored(spaces):
     without = spaces[2].take(np.setdiff1d(np.arange(N), [20]), "without")
     found = similarity_matrix([spaces[0], without, spaces[3]], "relative cosine", ANCHORS)
     assert found.scores[0][1] is found.scores[1][2] is None
@@ -122,10 +121,8 @@ def test_pairs_without_shared_ids_say_so(make_space, vectors, spaces):
     assert found.values[1, 1] == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    "metric", [pytest.param(one, marks=[pytest.mark.slow] * (one == "mutual knn")) for one in METRICS]
-)
-def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_space, metric):
+@pytest.mark.parametrize("metric", ["debiased cka", "relative cosine"])
+def test_best_of_many_pairs_is_held_against_best_by_chance(rng, make_space, metric):
     """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
     above_own = above_best = 0
     for draw in range(20):
@@ -138,19 +135,3 @@ def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_spa
         above_best += score > found.best_chance.high
     assert above_own >= 3
     assert above_best <= 3  # 2.5 % of 20 is .5: more than 3 come once in 700 times
-
-
-@pytest.mark.parametrize(
-    ("n", "settings", "message"),
-    [
-        (1, {}, "expected at least two to compare, got 1"),
-        (
-            2,
-            {"metric": "cosine"},
-            "metric: expected one of cka, debiased cka, relative cosine, mutual knn, svcca, .*, got 'cosine'",
-        ),
-    ],
-)
-def test_wrong_questions(spaces, n, settings, message):
-    with pytest.raises(SpaceError, match=message):
-        similarity_matrix(spaces[:n], **settings)

@@ -2,19 +2,14 @@
 back.
 """
 
-import json
 from itertools import product
 
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import recipe_of
 from relcore.compare.scoring import (
     FORMS,
     Differences,
-    GroupDifferences,
     differences_lines,
     summary,
 )
@@ -91,7 +86,7 @@ def test_noise_alone_moves_no_class(form, noisy_sides):
 def test_noise_alone_moves_no_class_of_few_separated_rows(noisy_sides):
     """As above; before, 10 of 10 draws had a finding with noise in both, since a tight class is mostly noise."""
     moved, number = 0, np.repeat(np.arange(8), 40)
-    for draw in range(10):
+    for draw in range(8):
         rng = np.random.default_rng([9, draw])
         widths = rng.permutation(np.geomspace(0.4, 2.5, 8))[number, None]
         X = 4 * rng.normal(size=(8, 20))[number] + widths * rng.normal(size=(320, 20))
@@ -102,7 +97,7 @@ def test_noise_alone_moves_no_class_of_few_separated_rows(noisy_sides):
 
 
 @pytest.mark.parametrize("kind", ["by length", "rounded"])
-def test_noise_that_grows_with_the_length_of_a_row_moves_no_class(kind):
+def test_noise_that_grows_with_length_of_row_moves_no_class(kind):
     """Classes of unequal lengths, of 30 axes of unequal spread, as pooled word vectors and LSA have. Before, each draw
     with noise by length had a finding."""
     moved, number = 0, np.repeat(np.arange(6), 40)
@@ -130,7 +125,7 @@ def test_unrelated_spaces_have_no_class_that_differs_more():
     assert significant <= 4  # 1 of 20 is expected; 5 come once in 400 times
 
 
-def test_a_group_without_more_rows_than_neighbours_is_not_judged(rng):
+def test_group_without_more_rows_than_neighbours_is_not_judged(rng):
     X, labels = classes_of_unequal_density(rng)
     # Far from all others, so that its rows have one another as neighbours, and no longer than they, which would
     # explain more noise.
@@ -145,54 +140,3 @@ def test_a_group_without_more_rows_than_neighbours_is_not_judged(rng):
         assert [group.name for group in found.moved] == ["class 0"] * (not told)
         names = [line.name for line in differences_lines(found, "classes").lines]
         assert ("too small to be judged with k = 19" in names) == bool(told)
-
-
-def test_anchors_of_the_relative_form_are_held_out(rng):
-    X, labels = classes_of_unequal_density(rng)
-    task = settings("relative")
-    found = task.run(spaces_of(X, noisy(rng, X), labels))
-    assert found.n == len(X) - len(task.anchors)
-    assert not set(found.rows.tolist()) & {int(anchor[1:]) for anchor in task.anchors}
-
-
-@pytest.fixture
-def files(rng, tmp_path):
-    X, labels = classes_of_unequal_density(rng)
-    specs = []
-    for name, vectors in (("s", X), ("t", shuffled(rng, X, np.arange(20, 60)))):
-        path = tmp_path / f"{name}.npz"
-        np.savez(path, vectors=vectors, ids=[f"r{row}" for row in range(len(X))], labels=labels.astype(str))
-        specs.append(SpaceSpec("file", str(path)))
-    return tuple(specs)
-
-
-def test_the_figure_is_drawn_from_its_recipe_alone(files):
-    recipe = GroupDifferences(spaces=files, k=K)
-    again = recipe_of(json.loads(json.dumps(recipe.to_json())))
-    assert again == recipe
-    figure = again.draw()
-    table = figure.table()
-    assert table.group[0] == "class 1"
-    assert table.p[0] < 0.01
-    assert (table.p[1:] > 0.05).all()
-    assert "1 of 6 classes moved more than equal noise" in figure.interactive(_theme()).layout.meta["alt"]
-    assert r"\toprule" in figure.bytes("tex").decode()
-    assert figure.bytes("pdf").startswith(b"%PDF")
-
-
-def _theme():
-    from relcore.figures.style import LIGHT
-
-    return LIGHT
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"representation": "procrustes"}, "representation: expected one of absolute"),
-        ({"k": 0}, "k: expected a whole number from 1"),
-    ],
-)
-def test_what_no_task_can_be_is_refused(wrong, told):
-    with pytest.raises(SpaceError, match=told):
-        Differences(**wrong)

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.compare.scene import (
-    crowded_anchors,
     moved_plane,
     plane_similarities,
     with_unrelated_target,
@@ -39,7 +37,7 @@ def mrr(pair: Match, anchors=ANCHORS):
 @pytest.mark.parametrize(
     ("degrees", "mirrored", "scale"), [(0, False, 1), (130, True, 0.8), (271, False, 1.3)]
 )
-def test_a_plane_that_is_moved_keeps_its_similarities_and_nothing_else(degrees, mirrored, scale):
+def test_plane_that_is_moved_keeps_its_similarities_and_nothing_else(degrees, mirrored, scale):
     pair = moved_plane(degrees, mirrored, scale)
     before, after = plane_similarities(pair)
     assert np.allclose(before, after, atol=1e-6)
@@ -52,17 +50,6 @@ def test_a_plane_that_is_moved_keeps_its_similarities_and_nothing_else(degrees, 
     assert pair.target.vectors[0] == pytest.approx(scale * np.array(expected), abs=1e-5)
 
 
-def test_crowded_anchors_are_the_nearest_rows(pair):
-    crowd = crowded_anchors(pair.source, "r7", 10)
-    points = pair.source.vectors - pair.source.vectors.mean(axis=0)
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
-    nearest = np.argsort(-(points @ points[7]))[:10]
-    assert crowd[0] == "r7"
-    assert set(crowd) == {f"r{row}" for row in nearest}
-    with pytest.raises(SpaceError, match="unknown"):
-        crowded_anchors(pair.source, "nobody", 10)
-
-
 @pytest.mark.parametrize(
     "fail",
     [
@@ -70,7 +57,7 @@ def test_crowded_anchors_are_the_nearest_rows(pair):
         lambda pair, state: with_unrelated_target(pair, state),
     ],
 )
-def test_a_comparison_that_must_fail_scores_at_chance_level(pair, fail):
+def test_comparison_that_must_fail_scores_at_chance_level(pair, fail):
     assert mrr(pair) == pytest.approx(1)
     scores = [mrr(fail(pair, state)) for state in range(100, 140)]
     null = scores[0].null
@@ -78,7 +65,7 @@ def test_a_comparison_that_must_fail_scores_at_chance_level(pair, fail):
     assert np.mean(scores) == pytest.approx(null.mean, abs=4 * error)
 
 
-def test_wrong_pairs_change_the_targets_anchors_alone(pair):
+def test_wrong_pairs_change_targets_anchors_alone(pair):
     wrong = with_wrong_pairs(pair, ANCHORS)
     kept = (wrong.target.vectors == pair.target.vectors).all(axis=1)
     assert not kept[:60].any()

@@ -2,15 +2,10 @@
 figure's recipe.
 """
 
-import json
-
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.scene import exportable
-from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
+from relcore.compare.scoring import ALL, KEPT, AuditOutcome, PairAudit
 from relcore.runs.store import Store
 
 WRONG = ("r3", "r11", "r20", "r25")
@@ -83,22 +78,3 @@ def test_unrelated_spaces_have_no_suspects(make_space, rng):
     assert not outcome.decided
     assert not len(outcome.suspects)
     assert outcome.headline.startswith("Cannot tell: ")
-
-
-def test_settings_are_checked(spaces):
-    with pytest.raises(SpaceError, match="partners: expected 40, one per anchor, got 2"):
-        PairAudit(ANCHORS, ("r1", "r2"))
-    with pytest.raises(SpaceError, match="got 1 unknown: 'nowhere'"):
-        PairAudit((*ANCHORS, "nowhere")).run(spaces)
-
-
-def test_the_figure_is_drawn_again_from_its_recipe(spaces, tmp_path):
-    specs = []
-    for number, space in enumerate(spaces):
-        path = tmp_path / f"space{number}.npz"
-        np.savez(path, vectors=space.vectors, ids=np.array(space.ids.tolist()))
-        specs.append(SpaceSpec("file", str(path)))
-    task = PairAudit(ANCHORS)
-    drawn = AnchorAudit(source=specs[0], target=specs[1], audit=task).draw(task.run(spaces))
-    again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
-    assert again.bytes("csv") == drawn.bytes("csv")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.retrieval import TextIndex, rank_rows, vector_in, words_row
+from relcore.compare.retrieval import TextIndex, rank_rows, vector_in
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -24,7 +24,7 @@ def rotated_pair(n=400, d=16, noise=0.0):
     return match(LatentSpace(X, ids, name="first"), LatentSpace(other, ids, name="second"))
 
 
-def test_a_row_as_the_query_is_found_first_with_its_cosines():
+def test_row_as_query_is_found_first_with_its_cosines():
     pair = rotated_pair()
     found = rank_rows(pair, (pair.source.vectors[7], pair.target.vectors[7]), 5)
     assert found.rows[0] == 7
@@ -35,7 +35,7 @@ def test_a_row_as_the_query_is_found_first_with_its_cosines():
     np.testing.assert_allclose(found.similarities[:, 0], (unit @ unit[7])[found.rows], atol=1e-5)
 
 
-def test_a_space_that_cannot_encode_the_query_is_searched_around_what_the_other_finds():
+def test_space_that_cannot_encode_query_is_searched_around_what_other_finds():
     pair = rotated_pair(noise=0.05)
     found = rank_rows(pair, (None, pair.target.vectors[7]), 5)
     assert found.rows[0] == 7
@@ -53,7 +53,7 @@ def test_rows_that_only_one_space_finds_are_told_apart():
     assert found.found.all(axis=1).sum() <= 3
 
 
-def test_texts_are_searched_where_no_model_encodes_the_query():
+def test_texts_are_searched_where_no_model_encodes_query():
     pair = rotated_pair(40)
     index = TextIndex(["a dog barks", "dogs and the dog", "a cat"] + ["nothing"] * 37)
     found = rank_rows(pair, (None, None), 5, words=index.similarities("dog"))
@@ -70,18 +70,6 @@ def test_texts_are_searched_where_no_model_encodes_the_query():
 def test_a_vector_is_read_from_what_is_typed(query, vector):
     read = vector_in(query)
     assert (read is None) if vector is None else np.allclose(read, vector)
-
-
-def test_a_vector_of_another_width_is_refused():
-    with pytest.raises(SpaceError, match="first: expected a vector of 16 numbers, got 3"):
-        rank_rows(rotated_pair(), (np.ones(3), None))
-
-
-def test_words_of_a_query_are_looked_up_as_written_or_in_lower_case():
-    space = LatentSpace(np.eye(3), ["king", "Paris", "3"])
-    row = words_row(space, "King of Paris 3")
-    assert row[0] == row[1] > row[2]
-    assert words_row(space, "3 qzx") is None
 
 
 def test_forty_questions_find_their_article():

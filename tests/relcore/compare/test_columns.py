@@ -1,0 +1,172 @@
+"""Columns of rows as colours, filters and looks, in Python and in recipes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.task import recipe_of
+from relcore.compare.columns import (
+    colored,
+    facets_of,
+    filter_columns,
+    kept_rows,
+    neighbour_agreement,
+    of_rows,
+    values_of,
+)
+from relcore.compare.scene import MapLook, Panes, with_look
+from relcore.figures.scene import BINS, Condition, Pane, Scene, passing
+from relcore.maps.pane_maps import View, ViewSpec
+from relcore.maps.reduction import ReductionSpec
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+
+
+@pytest.fixture
+def pair(rng, make_space):
+    X = rng.normal(size=(80, 4))
+    source = make_space(X, name="s", counts=np.arange(80))
+    return match(source, make_space(2 * X + 0.5 * rng.normal(size=X.shape), name="t"))
+
+
+def test_numbers_are_scale_and_few_whole_numbers_or_texts_are_classes(pair):
+    view = View(np.arange(80), np.zeros(80, int), ("a",))
+    years = pd.Series(np.arange(1900, 1980), index=pair.ids)
+    by_year = colored(pair, view, ViewSpec(color_by="column:year"), {"year": years}.get)
+    assert (by_year.scale.title, by_year.category_names) == ("year", ())
+    np.testing.assert_array_equal(by_year.values, years)
+    shuffled = years.sample(frac=1, random_state=0)[:40]
+    partly = colored(pair, view, ViewSpec(color_by="column:year"), {"year": shuffled}.get)
+    np.testing.assert_array_equal(partly.categories >= 0, np.isin(pair.ids, shuffled.index))
+    stars = pd.Series(np.arange(80) % 5, index=pair.ids)
+    assert colored(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == (
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+    )
+    mixed = pd.Series(["7", "ten", None] * 26 + ["7", "ten"], index=pair.ids)
+    classes = colored(pair, view, ViewSpec(color_by="column:n"), {"n": mixed}.get)
+    assert (classes.category_names, classes.categories[:3].tolist()) == (("7", "ten"), [0, 1, -1])
+
+
+def test_values_are_those_of_spaces_and_of_agreement(pair):
+    rows = np.array([3, 40, 79])
+    np.testing.assert_array_equal(values_of(pair, "counts", rows), rows)
+    np.testing.assert_allclose(
+        values_of(pair, "target norm", rows), np.linalg.norm(pair.target.vectors[rows], axis=1), rtol=1e-6
+    )
+    overlap = neighbour_agreement(pair, rows).set_index("row").overlap
+    np.testing.assert_array_equal(values_of(pair, "agreement", rows), overlap[rows])
+
+
+N = 200
+RNG = np.random.default_rng(0)
+YEARS = RNG.integers(1900, 2020, N).astype(float)
+YEARS[:5] = np.nan
+GENRES = np.array(["jazz", "rock", "folk", ""])[RNG.integers(0, 4, N)]
+TABLE = {
+    "year": list(YEARS),
+    "genre": list(GENRES),
+    "title": [f"title {row}" for row in range(N)],
+    "same": ["x"] * N,
+}
+
+
+def cells(name):
+    return pd.Series(TABLE[name], index=pd.Index([f"r{row}" for row in range(N)], dtype=object), dtype=object)
+
+
+@pytest.fixture(scope="module")
+def pair_of_two_widths():
+    ids = [f"r{row}" for row in range(N)]
+    first, second = (LatentSpace(RNG.normal(size=(N, d)), ids, name=f"{d} wide") for d in (4, 6))
+    return match(first, second)
+
+
+def test_columns_become_classes_or_bins_and_free_text_is_left_out(pair_of_two_widths):
+    columns = filter_columns(pair_of_two_widths, list(TABLE))
+    assert columns == [*(f"column:{name}" for name in TABLE), "source norm", "target norm"]
+    facets = {facet.column: facet for facet in facets_of(pair_of_two_widths, columns, cells)}
+    assert list(facets) == ["column:year", "column:genre", "source norm", "target norm"]
+    assert facets["column:genre"].names == ("folk", "jazz", "rock")
+    year = facets["column:year"]
+    assert (year.codes[:5] == 255).all()
+    assert len(year.edges) == BINS + 1
+    known = np.isfinite(YEARS)
+    assert (np.diff(year.codes[known][np.argsort(YEARS[known])].astype(int)) >= 0).all()
+
+
+def test_filter_keeps_rows_that_meet_all_conditions(pair_of_two_widths):
+    (year,) = facets_of(pair_of_two_widths, ["column:year"], cells)
+    low = year.edges[10]
+    conditions = (Condition("column:genre", ("jazz", "")), Condition("column:year", low=low))
+    facets, kept = kept_rows(pair_of_two_widths, conditions, cells)
+    wanted = np.isin(GENRES, ["jazz", ""]) & (low <= YEARS)
+    np.testing.assert_array_equal(kept, wanted)
+    some = np.arange(0, N, 3)
+    np.testing.assert_array_equal(passing(of_rows(facets, some), conditions, len(some)), wanted[some])
+    assert kept_rows(pair_of_two_widths, ())[1].all()
+    with pytest.raises(SpaceError, match="clear the filter"):
+        kept_rows(pair_of_two_widths, (Condition("column:title", ("title 1",)),), cells)
+
+
+def test_rows_outside_filter_lose_their_class_and_their_name(pair_of_two_widths):
+    facets, kept = kept_rows(pair_of_two_widths, (Condition("column:genre", ("jazz",)),), cells)
+    scene = Scene(
+        (Pane("a", RNG.normal(size=(N, 2))),),
+        pair_of_two_widths.ids,
+        np.arange(N) % 2,
+        ("even", "odd"),
+        caption="c",
+    )
+    shown = with_look(scene, MapLook(filter=(Condition("column:genre", ("jazz",)),)), None, None, facets)
+    np.testing.assert_array_equal(shown.coloring().categories, np.where(kept, np.arange(N) % 2, -1))
+    assert shown.table()["in the filter"].sum() == kept.sum()
+    assert f"{kept.sum()} rows in colour by the filter (genre: jazz)" in shown.caption
+    assert "in the filter" not in replace(shown, filter=()).table()
+
+
+@pytest.fixture
+def recipe(tmp_path, rng):
+    vectors = rng.normal(size=(120, 5)) + np.repeat(np.eye(3, 5) * 9, 40, axis=0)
+    np.save(tmp_path / "a.npy", vectors)
+    np.save(tmp_path / "b.npy", vectors + 0.1 * rng.normal(size=vectors.shape))
+    lines = [
+        f"r{i},{'abc'[i // 40]},{1900 + i},text of the {('river', 'engine', 'violin')[i // 40]}"
+        for i in range(120)
+    ]
+    (tmp_path / "meta.csv").write_text("\n".join(["code,genre,year,text", *lines]) + "\n")
+    columns = {
+        "metadata": str(tmp_path / "meta.csv"),
+        "id_column": "code",
+        "text_column": "text",
+        "label_column": "genre",
+    }
+    ends = [
+        SpaceSpec("file", str(tmp_path / f"{name}.npy"), options=tuple(sorted(columns.items())))
+        for name in "ab"
+    ]
+    view = ViewSpec((), everything=True, color_by="labels")
+    return Panes(*ends, ("r0", "r50", "r100"), view=view, reduction=ReductionSpec(fit="first"))
+
+
+def test_look_travels_in_recipe_and_hidden_rows_are_not_drawn(recipe):
+    look = MapLook(hidden=("b",), second="column:year", second_hidden=("1/8",))
+    looking = dataclasses.replace(recipe, look=look)
+    again = recipe_of(json.loads(json.dumps(looking.to_json())))
+    assert again == looking
+    table = again.draw().table()
+    assert set(table.category) == {"a", "c"}
+    assert table.year.min() > 1910
+    assert len(table) < 80
+    assert table.equals(looking.draw().table())
