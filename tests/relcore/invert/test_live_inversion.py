@@ -40,8 +40,10 @@ def in_full_range(coordinates):
     return ((2 * coordinates - low - high) / (high - low)).T
 
 
-@pytest.mark.parametrize("k", [8, K])  # fewer anchors than dimensions, and more
-@pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
+@pytest.mark.parametrize(
+    ("method", "k"),
+    [("pruned", K), ("ridge", 8), ("whitened", K)],  # fewer anchors than dimensions, and more
+)
 def test_the_map_is_that_of_a_fresh_inversion(method, k):
     rows = rows_of(k=k)
     start = InversionSpec(method=method, random_state=3, tuned=True)
@@ -59,7 +61,7 @@ def test_the_map_is_that_of_a_fresh_inversion(method, k):
         assert live.cosine(spec) == pytest.approx(float(found.scores[spec.title]), abs=1e-6)
 
 
-def test_the_map_of_anchors_in_a_plane_is_that_of_the_pseudo_inverse():
+def test_map_of_anchors_in_plane_is_that_of_pseudo_inverse():
     rows = rows_of((12, 2))
     rows = PairedRows(
         match(rows.source, LatentSpace(np.pad(rows.target.vectors, ((0, 0), (0, 3))), rows.target.ids)),
@@ -101,23 +103,9 @@ def test_answers_are_maps_of_the_slider_s_value():
     assert answers.answer(answers.read(asked(9, SCORE)), lambda: True) == b""
 
 
-def test_a_delta_that_keeps_one_anchor_leaves_the_map_as_it_is():
-    answers = SlidAnswers(LiveInversion(rows_of(), InversionSpec()), SLIDERS)
-    before = maps_of(answers.answer(answers.read(asked(1, SLIDE, 0, 300))))
-    np.testing.assert_array_equal(maps_of(answers.answer(answers.read(asked(2, SLIDE, 0, 1000)))), before)
-    assert answers.spec.delta == 0.3
-
-
 @pytest.mark.parametrize(
     "message",
-    [
-        b"",
-        asked(1, 0),
-        asked(1, SLIDE, 3),
-        asked(1, SLIDE, -1),
-        asked(1, SLIDE, 0, -1),
-        asked(1, SLIDE, 0, 0, N + 1),
-    ],
+    [b"", asked(1, 0), asked(1, SLIDE, 3)],
 )
 def test_other_messages_are_no_requests(message):
     assert SlidAnswers(LiveInversion(rows_of(), InversionSpec()), SLIDERS).read(message) is None

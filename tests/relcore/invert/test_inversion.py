@@ -1,25 +1,27 @@
-"""Inversion of a pair: against the estimator, permutations and the grid; and figures that a recipe draws
-again.
-"""
+"""Inversion of a pair against the estimator and permutations; numbers chosen by held-out anchors."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.base.names import ROUTES
+from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.recipe import ComparisonRecipe
-from relcore.compare.scene import exportable
+from relcore.encoders.words import BUNDLED, load_words
+from relcore.invert import inversion
 from relcore.invert.inversion import (
+    DELTAS,
+    OMEGAS,
+    RIDGES,
     InversionSpec,
     PairedRows,
-    RecoveredRows,
-    RecoveryErrors,
+    choose_numbers,
     invert_pair,
+    recovered_rows,
     sides,
 )
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
@@ -46,8 +48,9 @@ def anchors():
     return tuple(f"r{row}" for row in range(K))
 
 
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
+@pytest.mark.parametrize(
+    ("route", "method"), [("forward", "pruned"), ("backward", "ridge"), ("within", "whitened")]
+)
 def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
     spec = InversionSpec(route, method, omega=3, delta=0.4, ridge=0.5, random_state=2)
     found = invert_pair(pair, anchors, spec)
@@ -71,26 +74,14 @@ def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
     found = invert_pair(pair, anchors, InversionSpec())
     mean = found.true.mean(axis=0)
     rows, true = found.recovered[found.scored], found.true[found.scored]
-    permuted = [recovered(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(1000)]
+    permuted = [recovered(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(600)]
     null = found.scores["inverse, pruned"].null
     assert null.mean == pytest.approx(np.mean(permuted), abs=0.003)
     assert np.quantile(permuted, [0.025, 0.975]) == pytest.approx([null.low, null.high], abs=0.012)
     assert found.scores["inverse, pruned"] > 0.9 > null.high
 
 
-def test_direct_maps_stand_beside_only_where_they_say_something(pair, anchors):
-    direct = ["Procrustes", "least squares"]
-    assert list(invert_pair(pair, anchors, InversionSpec()).scores) == ["inverse, pruned", *direct]
-    same = match(
-        pair.source, LatentSpace(pair.source.vectors @ ortho_group.rvs(D, random_state=0), pair.ids, name="t")
-    )
-    found = invert_pair(same, anchors, InversionSpec(method="ridge"))
-    assert list(found.scores) == ["inverse, ridge", *direct, "absolute copy"]
-    assert found.scores["Procrustes"] == pytest.approx(1, abs=1e-5)
-    assert found.scores["absolute copy"] < 0.9
-
-
-def test_chance_of_an_absolute_copy_is_what_randomly_turned_axes_give(pair, anchors):
+def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(pair, anchors):
     """300 rotations: mean within 3 standard errors, quantiles within 4 of theirs (2.7 times as large)."""
     source = pair.source
     turned = source.vectors @ ortho_group.rvs(D, random_state=0)
@@ -117,28 +108,7 @@ def recipe(pair, anchors, tmp_path):
     return ComparisonRecipe(*specs, anchors)
 
 
-@pytest.fixture
-def drawn(recipe):
-    spec = InversionSpec("backward", "whitened", ridge=0.7)
-    return {
-        "inversion": RecoveredRows.of(recipe, inversion=spec).draw(),
-        "inversion-errors": RecoveryErrors.of(recipe, inversion=spec).draw(),
-    }
-
-
-@pytest.mark.parametrize("kind", ["inversion", "inversion-errors"])
-def test_a_recipe_draws_the_same_numbers_again(drawn, kind):
-    figure = drawn[kind]
-    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
-    assert figure.recipe["figure"] == kind
-    assert again.bytes("csv") == figure.bytes("csv")
-    assert again.bytes("json") == figure.bytes("json")
-    if figure.latex:
-        assert again.bytes("tex") == figure.bytes("tex")
-        assert r"\toprule" in figure.bytes("tex").decode()
-
-
-def test_inversions_by_other_numbers_share_orders_direct_maps_and_the_map(pair, anchors, monkeypatch):
+def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(pair, anchors, monkeypatch):
     """And give what each gives by itself."""
     orders, order = [], translation.farthest_order
     monkeypatch.setattr(translation, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
@@ -155,3 +125,97 @@ def test_inversions_by_other_numbers_share_orders_direct_maps_and_the_map(pair, 
         assert one.scores == alone.scores
         coordinates = reduce_spaces([alone.true, alone.recovered], ReductionSpec(fit="first"))
         np.testing.assert_allclose(paired.coordinates(one.recovered), coordinates, atol=1e-6)
+
+
+METHODS = ("pruned", "ridge", "whitened")
+
+
+def noisy_pair(n=500, d=12, noise=0.5, random_state=0):
+    rng = np.random.default_rng(random_state)
+    X, ids = rng.normal(size=(n, d)), [f"r{row}" for row in range(n)]
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return match(
+        LatentSpace(X, ids, name="a"), LatentSpace(X @ turn + noise * rng.normal(size=(n, d)), ids, name="b")
+    )
+
+
+@pytest.fixture(scope="module")
+def words():
+    return match(*(load_words(name) for name in BUNDLED))
+
+
+def chosen(pair, k, spec):
+    sides = [space.vectors[:k] for space in (pair.source, pair.target)]
+    return choose_numbers(*sides, (mean_row(pair.source.vectors), mean_row(pair.target.vectors)), spec)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_setting_is_scored_as_estimator_fitted_on_other_anchors(method, monkeypatch):
+    pair, k = noisy_pair(), 40
+    spec = InversionSpec(method=method, tuned=True)
+    means = [mean_row(space.vectors) for space in (pair.source, pair.target)]
+    for name, few in (("DELTAS", DELTAS[3:5]), ("OMEGAS", OMEGAS[1:2]), ("RIDGES", RIDGES[3:4])):
+        monkeypatch.setattr(inversion, name, few)
+    choice = chosen(pair, k, spec)
+    order, cosines = np.random.default_rng([0, k]).permutation(k), []
+    for part in range(4):
+        held_out = order[part::4]
+        known = np.setdiff1d(order, held_out)
+        inverse = replace(spec, **choice.numbers()).inverse()
+        inverse.fit(
+            pair.source.vectors[known], pair.target.vectors[known], source_mean=means[0], target_mean=means[1]
+        )
+        found = unit_rows(inverse.transform(pair.source.vectors[held_out]), means[1])
+        cosines.append(
+            np.einsum("ij,ij->i", found, unit_rows(pair.target.vectors[held_out], means[1])).mean()
+        )
+    assert choice.cosine == pytest.approx(np.mean(cosines), abs=1e-5)
+    assert (choice.n_tried, choice.n_held_out) == (2 if method == "pruned" else 1, 10)
+
+
+@pytest.mark.parametrize("method", ["ridge", "whitened"])
+def test_choice_is_nearly_best_of_grid_on_rows_that_took_no_part(words, method):
+    anchors = tuple(words.ids[np.random.default_rng(1).choice(len(words), 200, replace=False)])
+    found = invert_pair(words, anchors, InversionSpec(method=method, tuned=True), most_rows=1500)
+    grid = [{"ridge": ridge} for ridge in RIDGES]
+    if method == "pruned":
+        grid = [{"delta": delta, "omega": 8} for delta in DELTAS]
+    scores = [
+        float(
+            invert_pair(words, anchors, InversionSpec(method=method, **one), most_rows=1500).scores[
+                found.spec.title
+            ]
+        )
+        for one in grid
+    ]
+    assert float(found.scores[found.spec.title]) > max(scores) - 0.02
+    assert max(scores) - min(scores) > 0.05
+
+
+@pytest.mark.parametrize("method", ["pruned"])
+def test_rows_that_are_no_anchors_have_no_say(method):
+    pair, spec = noisy_pair(), InversionSpec(method=method, tuned=True)
+    anchors = tuple(pair.ids[:60])
+    before = invert_pair(pair, anchors, spec)
+    rng = np.random.default_rng(1)
+    # Other rows, of the same mean: the means of all rows centre the anchors.
+    others = pair.target.vectors[60:][rng.permutation(len(pair) - 60)]
+    changed = match(
+        pair.source, LatentSpace(np.vstack([pair.target.vectors[:60], others]), pair.ids, name="b")
+    )
+    after = invert_pair(changed, anchors, spec)
+    assert after.spec == before.spec
+    assert after.choice.cosine == pytest.approx(before.choice.cosine, abs=1e-5)
+    assert float(after.scores[spec.title]) < 0.2 < float(before.scores[spec.title])
+
+
+def test_recovered_rows_are_nearest_to_themselves_and_by_chance_where_spaces_are_unrelated():
+    anchors = [f"r{row}" for row in range(50)]
+    near, far = (
+        recovered_rows(pair, invert_pair(pair, anchors, InversionSpec(method="ridge")))
+        for pair in (noisy_pair(noise=0.05), noisy_pair(noise=1000))
+    )
+    assert (near.first, near.n, near.among) == (1, 450, 500)
+    assert all((rows[:, 0] == rows[:, 1]).all() for rows in near.groups.values())
+    assert [len(rows) for rows in near.groups.values()] == [5, 5, 5]
+    assert far.first < 0.02  # 1 of 500 by chance, and five standard errors
