@@ -399,7 +399,7 @@ def _chart(
         picked, pair = st.session_state.get(_PICKED), (workspace.source, workspace.target)
         key = f"universe.{chart}-{results.place_of(tuple(by_name.values()), picked, *pair)}"
         pick = None
-        if chart != "performance" and len(by_name) > 1:
+        if len(by_name) > 1:
             pick = partial(_pick, universe.names, by_name, drawn.table(), chart)
         exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."

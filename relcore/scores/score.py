@@ -396,9 +396,11 @@ class PairScores:
 
         A pair without a score counts as less similar than all others.
         """
-        from scipy.cluster.hierarchy import leaves_list
+        from scipy.cluster.hierarchy import leaves_list, linkage
+        from scipy.spatial.distance import squareform
 
-        order = leaves_list(average_linkage(self.values)).tolist()
+        tree = linkage(squareform(distances(self.values), checks=False), "average", optimal_ordering=True)
+        order = leaves_list(tree).tolist()
         names = tuple(self.names[i] for i in order)
         scores, reasons = (
             tuple(tuple(cells[i][j] for j in order) for i in order) for cells in (self.scores, self.reasons)
@@ -428,14 +430,6 @@ def distances(similarity: np.ndarray) -> np.ndarray:
     distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
     np.fill_diagonal(distance, 0)
     return distance
-
-
-def average_linkage(similarity: np.ndarray) -> np.ndarray:
-    """SciPy's average linkage (s − 1, 4) of the `distances`, with similar leaves side by side."""
-    from scipy.cluster.hierarchy import linkage
-    from scipy.spatial.distance import squareform
-
-    return linkage(squareform(distances(similarity), checks=False), "average", optimal_ordering=True)
 
 
 # The chance level of a maximum: by chance, the best score of many pairs of spaces.

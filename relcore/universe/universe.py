@@ -33,15 +33,14 @@ from relcore.catalog.task import Recipe, Task, load_all
 from relcore.engine.device import one_thread_products
 from relcore.engine.engine import Engine, thin_svd
 from relcore.engine.nearest import nearest
-from relcore.figures.charts import Diagram, Line, Lines, Matrices, MatrixPanel, MovingPoints
+from relcore.figures.charts import Diagram, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.pane_maps import default_view, make_view, sample_view
-from relcore.represent.heads import fit_head
 from relcore.represent.similarity import matrix, need_finite
 from relcore.runs import entries
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.neighbours import Neighbours
-from relcore.scores.score import ChanceLevel, Score, average_linkage, distances, share_interval
+from relcore.scores.score import ChanceLevel, Score, distances, share_interval
 from relcore.spaces.ids import scored_rows
 from relcore.spaces.matching import distinct_names, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
@@ -55,7 +54,6 @@ _SAME_ROW = (
 FEWEST_ROWS = 20  # a fifth of the rows is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
-MOST_LABELLED = 3000  # rows for a head
 MOST_KEPT = 5000  # rows of the consensus in a file, from which a space can be added later
 NEAREST = 10
 _TESTED = 0.2
@@ -86,8 +84,8 @@ class FittedMember:
         Number of rows that the map is fitted on.
     score : Score
         MRR, with `top1`, of held-out rows matched with their mean place in the other spaces.
-    performance : float or None
-        Held-out accuracy of a head on this space alone, if its rows have labels.
+    labelled : bool
+        Whether its rows have labels.
     added : bool
         Whether the space was added after the fit, which left the others unchanged.
     """
@@ -100,7 +98,7 @@ class FittedMember:
     n: int
     score: Score
     added: bool = False
-    performance: float | None = None
+    labelled: bool = False
 
     def placed(self, X: np.ndarray, unit: bool) -> np.ndarray:
         matrix = self.matrix / np.float32(self.scale)
@@ -243,7 +241,7 @@ class Universe(Reported):
             matched = f"{short(share)}{' (added)' * member.added}"
             rows.append((member.name, str(len(member.mean)), f"{member.n:,}", matched, short(chance)))
         tables = [Table("pairs", self.table(), rows, caption=self.circumstances())]
-        notes = [_SAME_ROW] * any(member.performance is not None for member in self.members)
+        notes = [_SAME_ROW] * any(member.labelled for member in self.members)
         return Report(self.headline(), tables, facts, notes, figures)
 
     def table(self) -> pd.DataFrame:
@@ -483,8 +481,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space 
             score = retrieval(test_places[i][both], others[both])
             mean, scale = centres[i]
             facts = mean, scale, int(present[i].sum()), score
-            read = performance(space, rows[i], train, test)
-            members.append(FittedMember(names[i], space.digest, rotations[i], *facts, performance=read))
+            labelled = space.labels is not None
+            members.append(FittedMember(names[i], space.digest, rotations[i], *facts, labelled=labelled))
         kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
         report(4, 4, "")
         return Universe(
@@ -682,39 +680,16 @@ def _scores(places: Sequence[np.ndarray], present: np.ndarray) -> tuple[Grid, Ch
     return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None
 
 
-def performance(space: LatentSpace, own: np.ndarray, train: np.ndarray, test: np.ndarray) -> float | None:
-    """The accuracy of a linear head trained and tested on the labelled rows; None if these are few or of
-    one class."""
-    if space.labels is None:
-        return None
-    parts = [rows[rows >= 0] for rows in (own[train][:MOST_LABELLED], own[test])]
-    parts = [rows[space.labels[rows] != ""] for rows in parts]
-    if min(map(len, parts)) < FEWEST_ROWS:
-        return None
-    classes = np.unique(space.labels[parts[0]])
-    known = parts[1][np.isin(space.labels[parts[1]], classes)]
-    if len(classes) < 2 or len(known) < FEWEST_ROWS:
-        return None
-    trained = np.searchsorted(classes, space.labels[parts[0]])
-    head = fit_head(space.vectors[parts[0]], trained, len(classes))
-    return float(
-        np.mean(classes[head.probabilities(space.vectors[known]).argmax(axis=1)] == space.labels[known])
-    )
-
-
-# Figures of a universe: accuracy of all pairs, map and tree of the spaces, agreement and performance.
+# Figures of a universe: accuracy of all pairs, map of the spaces, rows on one map.
 
 
 CHARTS = {
     "map": Named("Map", help="each dot is a model; similar models are close"),
-    "tree": Named("Tree", help="the lower two spaces join, the more similar they are"),
     "accuracy": Named("Table", help="every space translated into every other"),
-    "performance": Named("Performance", help="whether a space that agrees with the others performs well"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
 _FEWEST = 3  # fewest points of a map
 _LEAST_DISTANCE = 0.02  # below it, all models would be drawn as one dot
-_TELLING = 8  # fewest spaces for a rank correlation
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
 
@@ -748,22 +723,20 @@ class UniverseChart(Recipe, figure="universe"):
             loaded = load_all(self.spaces, self.digests, self.figure)
             universe = universe or self.universe.run(loaded)
             spaces = dict(zip(universe.names, loaded, strict=True))
-        chart = moving_rows(universe, spaces) if rows else _DRAW[self.chart](universe)
+        if rows:
+            chart = moving_rows(universe, spaces)
+        else:
+            chart = map_of_spaces(universe) if self.chart == "map" else accuracy_matrix(universe)
         table = universe.table if self.chart == "accuracy" else None
         return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table=table)
 
 
 def charts_of(universe: Universe) -> dict[str, str]:
     """Name → title of the charts that this universe has scores for."""
-    n, performing = len(_scored(universe)), sum(one.performance is not None for one in universe.members)
-    differ = n >= _FEWEST and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
-    drawable = {
-        "map": differ,
-        "tree": differ,
-        "accuracy": True,
-        "performance": performing >= _FEWEST,
-    }
-    return {name: CHARTS[name].title for name, is_there in drawable.items() if is_there}
+    many = len(_scored(universe)) >= _FEWEST
+    differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
+    names = ("map", "accuracy") if differ else ("accuracy",)
+    return {name: CHARTS[name].title for name in names}
 
 
 def _scored(universe: Universe) -> list[int]:
@@ -800,24 +773,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
     title = "distance: 1 − same row nearest"
-    return Diagram(names, places, alt, hover=hover, x_title=title)
-
-
-def tree_of_spaces(universe: Universe) -> Diagram:
-    """A dendrogram of the spaces by average linkage of 1 − accuracy."""
-    from scipy.cluster.hierarchy import dendrogram
-
-    names, alike = _alike(universe)
-    tree = dendrogram(average_linkage(alike), no_plot=True)
-    lines = tuple(
-        np.column_stack([heights, (np.array(places) - 5) / 10])  # SciPy's leaves are at 5, 15, 25, …
-        for places, heights in zip(tree["icoord"], tree["dcoord"], strict=True)
-    )
-    leaves = tuple(names[i] for i in tree["leaves"])
-    points = np.column_stack([np.zeros(len(names)), np.arange(len(names))])
-    alt = f"Tree of {len(names)} spaces, similar ones side by side: {', '.join(leaves)}."
-    look = {"x_title": "1 − same row nearest", "upright": True, "colors": tuple(tree["leaves"])}
-    return Diagram(leaves, points, alt, lines, **look)
+    return Diagram(names, places, alt, title, hover)
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
@@ -841,34 +797,6 @@ def accuracy_matrix(universe: Universe) -> Matrices:
     panel = MatrixPanel("", names, names, accuracy, *cells, marked=tuple((i, i) for i in range(n)))
     alt = f"Heat map: held-out rows with the same row nearest, {n} by {n} spaces. {universe.headline()}"
     return Matrices((panel,), (0.0, 1.0), "same row nearest", alt, "from", "into")
-
-
-def performance_chart(universe: Universe) -> Lines:
-    """A chart of each space's agreement with the others against the accuracy of a head on it."""
-    names = short_names(universe.names)[0]
-    known = [member for member in universe.members if member.performance is not None]
-    lines = [
-        Line(name, [one.score.top1], [one.performance], labels=[name])
-        for name, one in zip(names, universe.members, strict=True)
-        if one.performance is not None
-    ]
-    rank = ""
-    if len(known) >= _FEWEST:
-        from scipy.stats import spearmanr
-
-        rho = spearmanr([one.score.top1 for one in known], [one.performance for one in known]).statistic
-        rank = f"Spearman {short(float(rho))}, {len(known)} spaces"
-        rank += ": too few to tell" * (len(known) < _TELLING)
-    titles = "held-out rows matched with the others' mean", "held-out accuracy of a linear head"
-    return Lines(tuple(lines), *titles, kind="points", note=rank)
-
-
-_DRAW = {
-    "map": map_of_spaces,
-    "tree": tree_of_spaces,
-    "accuracy": accuracy_matrix,
-    "performance": performance_chart,
-}
 
 
 def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:

@@ -90,8 +90,8 @@ def test_the_page_shows_the_cores_numbers_and_its_file_opens(make_four):
         if "same row nearest: " in text
     ]
     assert len(shown) == 12
-    session.change(kind, key, "tree")
-    assert len(chart(session)["data"]) == 3 + 1
+    session.change(kind, key, "map")
+    assert len(chart(session)["data"]) == 1
     (examples,) = (table.value for table in session.dataframe)
     assert len(examples) >= 6
 

@@ -22,7 +22,6 @@ from relcore.universe.universe import (
     map_of_spaces,
     moving_rows,
     retrieval,
-    tree_of_spaces,
 )
 
 RNG = np.random.default_rng(5)
@@ -244,19 +243,17 @@ def test_wrong_input_is_refused():
         Universe.fit([space(np.ones((N, 3)), "same"), *family(2)])
 
 
-def test_the_map_and_the_tree_put_alike_spaces_side_by_side():
+def test_the_map_puts_alike_spaces_side_by_side():
     near = [space(turned(noise=0.4, state=i), f"near {i}") for i in range(2)]
     far = [space(turned(noise=2.5, state=i), f"far {i}") for i in range(2, 4)]
     universe = Universe.fit([near[0], far[0], near[1], far[1]])
-    diagram, tree = map_of_spaces(universe), tree_of_spaces(universe)
+    diagram = map_of_spaces(universe)
     place = dict(zip(diagram.names, diagram.points, strict=True))
     assert np.linalg.norm(place["near 0"] - place["near 1"]) < np.linalg.norm(
         place["near 0"] - place["far 2"]
     )
-    assert abs(tree.names.index("near 0") - tree.names.index("near 1")) == 1
-    assert tree.lines[0].max() < tree.lines[-1].max()
-    assert list(charts_of(universe)) == [name for name in CHARTS if name not in ("performance", "rows")]
-    for name in ("map", "tree", "accuracy"):
+    assert list(charts_of(universe)) == [name for name in CHARTS if name != "rows"]
+    for name in ("map", "accuracy"):
         drawn = UniverseChart(spaces=(), chart=name).draw(universe)
         assert drawn.bytes("png").startswith(b"\x89PNG")
         assert "near 0" in str(drawn.interactive(LIGHT).to_dict())
@@ -279,19 +276,6 @@ def test_there_is_no_map_without_scores_or_without_distances():
     equal = Universe.fit([space(TRUE, name) for name in "abc"])
     for universe in (few, equal):
         assert list(charts_of(universe)) == ["accuracy"]
-
-
-def test_labels_tell_how_each_space_performs():
-    labels = np.where(TRUE[:, 0] > 0, "right", "left")
-    spaces = [
-        LatentSpace(turned(noise=noise, state=1), IDS, name=f"{noise}", labels=labels)
-        for noise in (0.1, 1, 9)
-    ]
-    universe = Universe.fit(spaces)
-    found = [member.performance for member in universe.members]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > 0.9
-    assert "performance" in charts_of(universe)
 
 
 def test_the_spec_is_the_key_of_its_settings():
