@@ -209,14 +209,10 @@ def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = Fals
     return compute.live_scores(pair, pane, *settings, alone=alone)
 
 
-def follow(
-    jobs: Sequence[Job],
-    below: Callable[[list[Job]], None] | None = None,
-    dismiss: Callable[[Job], None] | None = None,
-) -> None:
+def follow(jobs: Sequence[Job], dismiss: Callable[[Job], None] | None = None) -> None:
     """Draw a progress bar for each running job until all have ended; show failures once.
 
-    `below` draws more about running jobs; `dismiss` is called when the user has read why a job failed.
+    `dismiss` is called when the user has read why a job failed.
     """
     for job in jobs:
         if job.status().state in ("failed", "cancelled"):
@@ -228,11 +224,11 @@ def follow(
                     look = {"key": f"dismiss-{job.key}", "type": "tertiary"}
                     st.button("Dismiss", on_click=dismiss, args=(job,), **look)
     if running := [job.key for job in jobs if not job.status().ended]:
-        _follow(running, below)
+        _follow(running)
 
 
 @st.fragment(run_every=0.5)
-def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
+def _follow(keys: list[str]) -> None:
     jobs = [job for key in keys if (job := queue().job(key))]
     if all(job.status().ended for job in jobs):
         st.rerun()
@@ -243,8 +239,6 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
             st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))
             if not status.ended:
                 st.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
-    if below:
-        below(jobs)
 
 
 def _progress(job: Job) -> str:

@@ -16,7 +16,6 @@ from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.catalog.task import Task, inputs_of, task_job
 from relcore.runs.entries import Entry, FinishedGroup, digest_of
-from relcore.runs.jobs import Job
 from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 1.0
@@ -33,7 +32,6 @@ def computed(
     slower: float = 1.0,
     unasked_seconds: float = 0.0,
     icon: str = ":material/play_arrow:",
-    below: Callable[[list[Job]], None] | None = None,
     details: DeltaGenerator | None = None,
     alone: bool = True,
 ) -> Result | None:
@@ -41,9 +39,8 @@ def computed(
 
     A quick task runs in place. A job of up to `unasked_seconds` starts by itself; if `alone`, it stops the
     previous one of its kind. A longer task waits for a button with `label` and the cost; a worker takes
-    `slower` times as long. `below` draws more about a running job; `details`, by default above the result,
-    holds a button that computes a bundled result here. Raises a SpaceError where the task runs at once and
-    its data do not fit.
+    `slower` times as long. `details`, by default above the result, holds a button that computes a bundled
+    result here. Raises a SpaceError where the task runs at once and its data do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), queue().store
@@ -60,7 +57,7 @@ def computed(
     if job is not None and not retry_requested(job):
         if job.status().state == "done":
             return _read(key, True, task, job.result)
-        follow([job], below, dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
+        follow([job], dismiss=(lambda job: _keys(_HERE).discard(job.key)) if made else None)
         return None
     if job is None and seconds < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
@@ -82,7 +79,7 @@ def computed(
     job = queue().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
-    follow([job], below)
+    follow([job])
     return None
 
 

@@ -17,7 +17,6 @@ from app.workspace import Workspace
 from relcore.base.names import AUDITS, METRICS
 from relcore.base.numbers import counted, short
 from relcore.compare.columns import centred_neighbours
-from relcore.compare.scene import Spectrum
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.represent.similarity import FEWEST, AnchorDiagnostics
 from relcore.runs.entries import digest_of
@@ -186,8 +185,6 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
         " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets for the"
         " same number of random anchors."
     )
-    drawn = Spectrum.of(workspace.recipe(pair)).draw(by_name)
-    exports.figure(drawn, "anchors.spectrum", "spectrum")
     rows = [(name, *ids) for name, diagnostics in by_name.items() for ids in diagnostics.near_duplicates]
     if rows:
         st.markdown(f"**{len(rows)} near-duplicates** are almost redundant:")

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import exports, messages, session
+from app import messages, session
 from app.encode import forms, jobs
 from app.jobs import cost_in_words, follow, queue
 from app.places import EXPLORE, go
@@ -17,10 +17,7 @@ from app.spaces import sources
 from app.widgets import space_name
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, stored_encodings
-from relcore.compare.scene import Training, training_of
 from relcore.encoders.encoder import DatasetSpec, Encoder
-from relcore.figures.export import training_exportable
-from relcore.runs.jobs import Job
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,7 +38,6 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
     specs = [] if running else jobs.joined()
     if specs and not jobs.awaited() and not _go_on():
         _offer_comparison(specs)
-    _curves(specs)
 
 
 def _go_on() -> bool:
@@ -116,19 +112,13 @@ def _cost(encoder: Encoder, preview: forms.Preview) -> float | None:
 
 
 def _follow() -> bool:
-    """Draw progress bars and the loss curves of trainings; True while a job runs."""
+    """Draw progress bars; True while a job runs."""
     awaited = jobs.awaited()
     running = any(not job.status().ended for job in awaited)
     if awaited:
         st.markdown("#### In progress" if running else "#### Not finished")
-        follow(awaited, below=_live_curves, dismiss=jobs.forget)
+        follow(awaited, dismiss=jobs.forget)
     return running
-
-
-def _live_curves(followed: list[Job]) -> None:
-    curves = {job.title: curve for job in followed if (curve := job.status().curve)}
-    if curves:
-        exports.chart(training_exportable(curves).interactive(exports.theme()), "encode.live")
 
 
 def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
@@ -143,11 +133,3 @@ def _compare_button(pair: tuple[SpaceSpec, SpaceSpec], called: str = "") -> bool
     help_ = f"Makes {names} source and target, with anchors from their shared rows."
     look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
     return st.button(f"Compare {called or names}", key="encode.compare", **look)
-
-
-def _curves(specs: Sequence[SpaceSpec]) -> None:
-    store = queue().store
-    curves = {spec: training_of(spec, store) for spec in specs if store.has(spec.option("key"))}
-    if trained := tuple(spec for spec, curve in curves.items() if curve):
-        figure = Training(trained).draw({spec.name: curves[spec] for spec in trained})
-        exports.figure(figure, "encode.training", "training")

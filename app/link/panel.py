@@ -30,7 +30,6 @@ from relcore.base.report import delimited
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
-from relcore.figures.export import chart_exportable
 from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
 from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import (
@@ -43,10 +42,8 @@ from relcore.linking.link import (
     known_pairs,
     links_table,
     read_pairs,
-    rounds_chart,
     rows_it_takes,
 )
-from relcore.runs.jobs import Job
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace
 
@@ -215,13 +212,7 @@ def in_use(workspace: Workspace) -> BootstrapSetup | None:
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
     """Draw the page; `used` is True if the session's spaces and anchors are already the linked ones."""
     specs = (setup.source_spec, setup.target_spec)
-
-    def live(jobs: list[Job]) -> None:
-        if curve := jobs[0].status().curve:
-            chart = rounds_chart(setup.spec.method, curve)
-            exports.chart(chart_exportable(chart).interactive(exports.theme()), "bootstrap.live")
-
-    outcome = results.computed(setup.spec, specs, label="Link", below=live, details=setup.details)
+    outcome = results.computed(setup.spec, specs, label="Link", details=setup.details)
     if outcome is None:
         return
     result = outcome.result

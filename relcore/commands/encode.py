@@ -20,7 +20,7 @@ from relcore.catalog.catalog import (
     stored_encodings,
 )
 from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
-from relcore.commands.running import CommandOptions, Results, Scheduler, described, flag, follow, queue
+from relcore.commands.running import CommandOptions, Printed, Scheduler, described, flag, follow, queue
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
 from relcore.files.saving import need_suffix, write_space
@@ -62,7 +62,7 @@ class EncodeOptions:
 
 
 OPTIONS = CommandOptions(
-    (EncodeOptions, Results, Scheduler),
+    (EncodeOptions, Printed, Scheduler),
     "Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
     " Spaces, Store.",
     ("digits --encoder mlp,cnn -o digits.npz", "wikipedia:16 --encoder minilm --layers 2,4,6"),
@@ -84,20 +84,8 @@ def run(options: argparse.Namespace) -> Report:
             write_space(space, goal)
             row["file"] = str(goal)
         rows.append(row)
-    figures = {}
-    if options.recipe:
-        from relcore.compare.scene import Training, training_of
-
-        curves = {encoding: curve for encoding in specs if (curve := training_of(encoding))}
-        if not curves:
-            raise SpaceError(
-                "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got"
-                " none; omit --recipe"
-            )
-        by_name = {encoding.name: curve for encoding, curve in curves.items()}
-        figures["training"] = lambda: Training(spaces=tuple(curves)).draw(by_name)
     options.output = None  # each row of the report names its file
-    return Report("", [Table.of("rows", rows)], {"dataset": spec.to_json()}, figures=figures)
+    return Report("", [Table.of("rows", rows)], {"dataset": spec.to_json()})
 
 
 def encoded(
@@ -142,7 +130,7 @@ def _settings() -> dict[str, dict[str, Setting]]:
     set in .json files.
     """
     options: dict[str, dict[str, Setting]] = {}
-    taken = {one.option for kind in (EncodeOptions, Results, Scheduler) for one in settings_of(kind).values()}
+    taken = {one.option for kind in (EncodeOptions, Printed, Scheduler) for one in settings_of(kind).values()}
     taken |= {"command", "dataset", "device", "encoder", "output", "quiet", "run", "store"}
     for name, encoder in ENCODERS.loaded():
         mine = settings_of(encoder).values()

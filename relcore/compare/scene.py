@@ -16,7 +16,7 @@ from relcore.base.numbers import counted
 from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import SpaceSpec, encode_again, load
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import Recipe, load_all, recipe_of
@@ -49,14 +49,11 @@ from relcore.compare.scoring import (
 )
 from relcore.encoders.words import load_words
 from relcore.engine.nearest import nearest_within
-from relcore.figures.charts import Curves, curve_of
 from relcore.figures.export import (
     Exportable,
     chart_exportable,
     read_recipe,
     scores_exportable,
-    spectrum_exportable,
-    training_exportable,
 )
 from relcore.figures.scene import Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
 from relcore.maps.pane_maps import (
@@ -81,14 +78,11 @@ from relcore.maps.reduction import ReductionSpec, is_tsne, reduce_spaces
 from relcore.panes.channel import read_request
 from relcore.panes.page import PageUnits, scene_exportable
 from relcore.represent.similarity import (
-    AnchorDiagnostics,
-    diagnose_anchors,
     mean_of,
     select_anchors,
     usual_anchors,
 )
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
 from relcore.scores.neighbours import without_fixed_points
 from relcore.scores.score import PairScores, Score
@@ -425,20 +419,6 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
 
 
 @dataclass(frozen=True)
-class Spectrum(Recipe, ComparisonRecipe, figure="spectrum"):
-    """A figure of the singular values of the anchors in both spaces."""
-
-    def draw(self, result: Mapping[str, AnchorDiagnostics] | None = None) -> Exportable:
-        if result is None:
-            pair = load_pair(self)
-            spaces = pair.source, pair.target
-            diagnostics = (diagnose_anchors(space, self.anchors) for space in spaces)
-            result = dict(zip(distinct_names(spaces), diagnostics, strict=True))
-        spectra = {name: anchors.singular_values for name, anchors in result.items()}
-        return spectrum_exportable(spectra, self.to_json(), "relscope-anchor-spectrum")
-
-
-@dataclass(frozen=True)
 class PairMap(Recipe, figure="all-pairs"):
     """A heat map with one score for every pair of spaces."""
 
@@ -462,35 +442,6 @@ class PairMap(Recipe, figure="all-pairs"):
             result = task.run(load_all(self.spaces, self.digests, self.figure))
         shown = result.grouped() if self.grouped else result
         return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
-
-
-@dataclass(frozen=True)
-class Training(Recipe, figure="training"):
-    """A figure of loss and held-out accuracy by epoch for the encoders of these encodings."""
-
-    spaces: tuple[SpaceSpec, ...]
-
-    def draw(self, result: Curves | None = None) -> Exportable:
-        curves = result or {spec.name: training_of(spec) for spec in self.spaces}
-        return training_exportable(curves, self.to_json(), "relscope-training")
-
-
-def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[float]]:
-    """The training curve of an encoding's encoder; {} if it was not trained by epochs.
-
-    Raises
-    ------
-    SpaceError
-        No encoding, or one that is missing and cannot be computed again.
-    """
-    if spec.source != "encoding":
-        raise SpaceError(
-            f"training: expected encodings, got {spec.name!r} of the source {spec.source!r}; leave it out"
-        )
-    store = store or Store()
-    encode_again(spec, store)
-    entry = store.summary(spec.option("key"))
-    return curve_of(entry.metadata.get("training", {})) if entry else {}
 
 
 # The panes in a notebook.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -118,7 +118,6 @@ class Lines:
     y_range: tuple[float, float] | None = None
     alt: str = ""
     x_names: tuple[str, ...] = ()
-    log_y: bool = False
     filled: bool = False
     n_direct: int = 0
 
@@ -181,20 +180,14 @@ Label = str | float
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """A diagram of named points in the plane, with lines.
+    """A diagram of named points in the plane; both axes have the same scale.
 
     Attributes
     ----------
     names : n of str
     points : array (n, 2)
-    lines : tuple of arrays (m, 2)
     alt : str
         The figure in words.
-    upright : bool
-        Whether names are on the vertical axis, as for leaves of a tree; else they are at their points, and
-        both axes have the same scale.
-    colors : n numbers, optional
-        Index of each point's colour in the palette; by default in order.
     hover : n of str, optional
         Text below a point's name on hover.
     """
@@ -202,18 +195,10 @@ class Diagram:
     names: tuple[str, ...]
     points: np.ndarray
     alt: str
-    lines: tuple[np.ndarray, ...] = ()
     x_title: str = ""
-    y_title: str = ""
-    upright: bool = False
-    colors: tuple[int, ...] = ()
     hover: tuple[str, ...] = ()
 
     figure: ClassVar[str] = "diagram_figure"
-
-    def palette(self, theme: Theme) -> list[str]:
-        colors = theme.category_colors(len(self.names))
-        return [colors[i] for i in self.colors or range(len(self.names))]
 
     def describe(self) -> str:
         return self.alt
@@ -540,65 +525,9 @@ def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> L
     return Lines(tuple(lines), x_title, "share of rows (%)", alt=alt, filled=True)
 
 
-def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """A table of singular values, largest first: name, component, singular_value, relative (to the
-    largest)."""
-    parts = []
-    for name, values in _finite(singular_values_by_name, "spectrum").items():
-        values = np.sort(values)[::-1]
-        relative = values / values[0] if values[0] > 0 else np.zeros_like(values)
-        facts = {"name": name, "component": np.arange(1, len(values) + 1)}
-        parts.append(pd.DataFrame(facts | {"singular_value": values, "relative": relative}))
-    return pd.concat(parts, ignore_index=True)
-
-
-def spectrum_lines(singular_values_by_name: Mapping[str, np.ndarray]) -> Lines:
-    """A chart of singular values relative to the largest, with condition numbers in the legend."""
-    lines = []
-    for name, part in spectrum_table(singular_values_by_name).groupby("name", sort=False):
-        smallest, shown = part.relative.iloc[-1], part[part.relative > 0]
-        condition = f"condition {general(1 / smallest)}" if smallest > 0 else "singular"
-        lines.append(Line(f"{name} · {condition}", shown.component, shown.relative))
-    return Lines(tuple(lines), "component (rank)", "singular value / largest", log_y=True)
-
-
 def _finite(values_by_name: Mapping[str, np.ndarray], what: str) -> dict[str, np.ndarray]:
     arrays = {str(name): np.asarray(v, dtype=np.float64).ravel() for name, v in values_by_name.items()}
     bad = [name for name, values in arrays.items() if not len(values) or not np.isfinite(values).all()]
     if bad or not arrays:
         raise ValueError(f"{what}: expected arrays of finite values, got empty or infinite ones: {bad!r:.80}")
     return arrays
-
-
-Curves = Mapping[str, Mapping[str, Sequence[float]]]  # {encoder: {"loss": by epoch, "accuracy": by epoch}}
-_MEASURES = {"loss": "training loss", "accuracy": "held-out accuracy"}
-
-
-def curve_of(training: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Loss and accuracy by epoch from an encoding's "training" metadata; {} without epochs."""
-    names = {"loss": "loss", "losses": "loss", "held_out_accuracy": "accuracy", "accuracies": "accuracy"}
-    return {panel: list(training[name]) for name, panel in names.items() if training.get(name) is not None}
-
-
-def training_table(curves: Curves) -> pd.DataFrame:
-    """A table of training: name, epoch (from 1), loss, accuracy (or NaN); a SpaceError without epochs."""
-    parts = []
-    for name, curve in curves.items():
-        part = pd.DataFrame({c: pd.Series(list(curve.get(c, ())), dtype=float) for c in _MEASURES})
-        parts.append(part.assign(name=str(name), epoch=np.arange(1, len(part) + 1)))
-    if not parts or not all(map(len, parts)):
-        raise SpaceError(
-            "training: expected the loss of one epoch or more, got none; only trained encoders have a curve"
-        )
-    return pd.concat(parts, ignore_index=True)[["name", "epoch", *_MEASURES]]
-
-
-def training_lines(curves: Curves) -> Lines:
-    """A chart of training loss and held-out accuracy of each encoder by epoch."""
-    lines = [
-        Line(f"{name}, {title}", part.epoch, part[column])
-        for name, part in training_table(curves).groupby("name", sort=False)
-        for column, title in _MEASURES.items()
-        if part[column].notna().any()
-    ]
-    return Lines(tuple(lines), "epoch", " and ".join(_MEASURES.values()))

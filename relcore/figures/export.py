@@ -30,7 +30,6 @@ from relcore.base.report import delimited
 from relcore.base.text import encodable, harmless
 from relcore.base.writing import write
 from relcore.figures.charts import (
-    Curves,
     Diagram,
     Lines,
     Matrices,
@@ -39,10 +38,6 @@ from relcore.figures.charts import (
     histogram_table,
     printed_scores,
     score_points,
-    spectrum_lines,
-    spectrum_table,
-    training_lines,
-    training_table,
 )
 from relcore.figures.style import LIGHT, PAPER, Style, Theme
 
@@ -371,16 +366,3 @@ def histogram_exportable(
 
     lines = histogram_lines(values_by_name, x_title)
     return chart_exportable(lines, recipe, name, table=partial(histogram_table, values_by_name))
-
-
-def spectrum_exportable(
-    values_by_name: Mapping[str, np.ndarray], recipe: Mapping[str, Any] | None = None, name: str = "spectrum"
-) -> Exportable:
-    lines = spectrum_lines(values_by_name)
-    return chart_exportable(lines, recipe, name, table=partial(spectrum_table, values_by_name))
-
-
-def training_exportable(
-    curves: Curves, recipe: Mapping[str, Any] | None = None, name: str = "training"
-) -> Exportable:
-    return chart_exportable(training_lines(curves), recipe, name, table=partial(training_table, curves))

@@ -207,23 +207,17 @@ _DASHES = ("--", ":", "-.", (0, (8, 3)))
 def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
     theme = style.theme
     with settings(style):
-        figure, axes = _chart(style, diagram.x_title, diagram.y_title)
-        for line in diagram.lines:
-            axes.plot(*line.T, color=theme.muted, lw=0.8, zorder=1)
-        axes.scatter(*diagram.points.T, s=16, color=diagram.palette(theme), lw=0, zorder=2)
-        if diagram.upright:
-            axes.set_yticks(diagram.points[:, 1], diagram.names)
-            axes.set_xlim(left=0)
-        else:
-            for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
-                above = rank % 2 == 0  # alternate, so that names of nearby points do not overlap
-                look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
-                place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
-                axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
-            axes.margins(0.2)
-            axes.set_aspect("equal", adjustable="datalim")
-            axes.set_xticks([])
-            axes.set_yticks([])
+        figure, axes = _chart(style, diagram.x_title, "")
+        colors = theme.category_colors(len(diagram.names))
+        axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
+        for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
+            above = rank % 2 == 0  # alternate, so that names of nearby points do not overlap
+            look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
+            place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
+            axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
+        axes.margins(0.2)
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.set(xticks=[], yticks=[])
         return _fit_around(figure, axes, [], style)
 
 
@@ -296,11 +290,10 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             look = {"color": color, "lw": 0.8, "ls": dash}
             draw(value, **look, zorder=1)
             handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
-        for log, axis, name in ((lines.log_x, axes.xaxis, "x"), (lines.log_y, axes.yaxis, "y")):
-            if log:
-                axes.set(**{f"{name}scale": "log"})
-                axis.set_major_formatter(lambda value, position: general(value))
-                axis.set_minor_formatter(lambda value, position: "")
+        if lines.log_x:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, position: general(value))
+            axes.xaxis.set_minor_formatter(lambda value, position: "")
         if lines.counts:
             axes.xaxis.get_major_locator().set_params(integer=True)
         if names := lines.x_names:

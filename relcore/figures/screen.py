@@ -124,8 +124,6 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         names = [plain_text(name) for name in lines.x_names]
         figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False, zeroline=False)
     figure.update_yaxes(**_titled(lines.y_title), range=lines.y_range)
-    if lines.log_y:
-        figure.update_yaxes(type="log", exponentformat="power", dtick=1)
     if lines.n_direct:
         _name_ends(figure, lines, theme, height)
     return figure
@@ -212,15 +210,11 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
 
 
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
-    """A diagram with grey lines and named points in colours."""
+    """A diagram of named points in colours."""
     names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
-    height = max(160, 90 + 26 * len(names)) if diagram.upright else 420
-    figure = _new_figure(theme, diagram.describe(), height, showlegend=False, hovermode="closest")
+    figure = _new_figure(theme, diagram.describe(), 420, showlegend=False, hovermode="closest")
     figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 48})
-    for line in diagram.lines:
-        look = {"mode": "lines", "line": {"color": theme.muted, "width": 1.5}, "hoverinfo": "skip"}
-        figure.add_scatter(x=line[:, 0], y=line[:, 1], cliponaxis=False, **look)
-    dots = {"color": diagram.palette(theme), "size": 8 if diagram.upright else 12}
+    dots = {"color": theme.category_colors(len(names)), "size": 12}
     dots["line"] = {"color": theme.surface, "width": 1}
     figure.add_scatter(
         x=x,
@@ -232,19 +226,14 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         ],
         hoverinfo="text",
         customdata=list(range(len(names))),
-        mode="markers" if diagram.upright else "markers+text",
+        mode="markers+text",
         textposition=_sides(x),
         textfont={"color": theme.text},
         cliponaxis=False,
         marker=dots,
     )
     figure.update_xaxes(**_titled(diagram.x_title), zeroline=False)
-    figure.update_yaxes(**_titled(diagram.y_title), zeroline=False)
-    if diagram.upright:
-        figure.update_xaxes(rangemode="tozero")
-        ticks = [f"{name}  " for name in _cut(names)]
-        figure.update_yaxes(tickvals=y, ticktext=ticks, showgrid=False, automargin=True)
-        return figure
+    figure.update_yaxes(**_titled(""), zeroline=False)
     middles, half_width = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
     half_width = 0.68 * np.maximum(
         half_width, 0.35 * max(half_width.max(), 1e-9)

@@ -561,8 +561,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
                     told += f", fits on halves of them agree to {short(last.objective)}"
             if last.found == last.found:
                 told += f", {100 * last.found:.1f} % of the hidden anchors found"
-            latest = {name: values[-1] for name, values in shares(self.method, history).items()}
-            report(min(n, most), most, told, latest)
+            report(min(n, most), most, told)
 
         settings["after"] = after
         if self.hide:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -48,8 +48,7 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job: counts, seconds, units per second, time left; `curve`: ``{"loss": (2.1, 1.4,
-    …)}``."""
+    """The state of a job: counts, seconds, units per second, time left."""
 
     state: State
     done: int = 0
@@ -59,7 +58,6 @@ class JobStatus:
     rate: float | None = None
     seconds_left: float | None = None
     error: str = ""
-    curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def time_left(self) -> str:
@@ -94,7 +92,6 @@ class Job:
     def __post_init__(self) -> None:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._status = JobStatus(self.state, message=WAITS * (self.state == "queued"))
-        self._curve: dict[str, list[float]] = {}
         self._pins = Pins()  # protects its inputs and its result until it has ended
         self._tries = self._losses = 0
         self._started = self._stopped = 0.0
@@ -112,7 +109,6 @@ class Job:
                 seconds=now - self._started if self._started else 0.0,
                 rate=self._left.rate(now),
                 seconds_left=self._left.left(now) if self._status.state == "running" else None,
-                curve={name: tuple(values) for name, values in self._curve.items()},
             )
 
     def wait(self, timeout: float | None = None) -> JobStatus:
@@ -146,14 +142,10 @@ class Job:
                 self._status = replace(self._status, state=state, message=message, done=0, total=0)
                 self._started = self._started or now
                 self._left = TimeLeft(self.expected, now)
-                self._curve = {}  # the training starts again
             elif self._status.state == "running":
                 progress = {name: event[name] for name in ("done", "total", "message")}
                 self._left.hear(event["done"], event["total"], now)
                 self._status = replace(self._status, **progress)
-                for step in event["measured"]:
-                    for name, value in step.items():
-                        self._curve.setdefault(name, []).append(value)
 
     def _wait_again(self, why: str) -> None:
         with self._lock:

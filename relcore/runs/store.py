@@ -374,7 +374,7 @@ def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
 
 
 SECONDS_BETWEEN_REPORTS = 0.2
-Progress = Callable[..., None]  # done, total, message and, for trainings, {"loss": …}
+Progress = Callable[..., None]  # done, total, message
 
 
 def silent(*_: Any, **__: Any) -> None:
@@ -392,15 +392,9 @@ class Context:
         self.store: Store = store
         self._send = send
         self._latest: dict[str, Any] | None = None
-        self._measured: list[dict[str, float]] = []
 
-    def report(
-        self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None
-    ) -> None:
-        """Report `done` of `total`, at most five times a second. `JobStatus.curve` collects all `measured`
-        values, such as a loss."""
-        if measured:
-            self._measured.append({name: float(value) for name, value in measured.items()})
+    def report(self, done: int, total: int, message: str = "") -> None:
+        """Report `done` of `total`; sent at most five times a second."""
         self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
 
     def put(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
@@ -420,14 +414,13 @@ class Context:
             thread.join()
 
     def _flush_until(self, ended: threading.Event) -> None:
-        sent, n_measured, last = None, 0, False
+        sent, last = None, False
         while not last:
             last = ended.wait(SECONDS_BETWEEN_REPORTS)
             latest = self._latest
             if latest is not sent and self._send:
-                fresh = self._measured[n_measured:]
-                self._send({**latest, "measured": fresh})
-                sent, n_measured = latest, n_measured + len(fresh)
+                self._send(latest)
+                sent = latest
 
 
 def run_in_worker(

@@ -59,7 +59,6 @@ def test_a_job_is_found_again_after_a_page_switch_and_a_reload_stopped_and_repea
     page = encoding
     begin(page, 1000)
     first = epoch(page)
-    page.locator(".st-key-encode-live .js-plotly-plot").first.wait_for()
     page.get_by_role("link", name="Explore").click()
     page.get_by_role("heading", name="What do you have?").wait_for(state="detached")
     page.get_by_role("button", name="Data").click()

@@ -10,16 +10,15 @@ from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.cli import main
-from relcore.compare.scene import Panes, Scores, Spectrum, comparison_scene
+from relcore.compare.scene import Panes, Scores, comparison_scene
 from relcore.figures.style import DARK, Style
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.represent.similarity import diagnose_anchors
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import score_forms
 from relcore.spaces.matching import match
 
-KINDS = ("comparison", "scores", "spectrum")
+KINDS = ("comparison", "scores")
 
 
 @pytest.fixture
@@ -58,12 +57,8 @@ def original(recipe, specs):
         pair = load_pair(recipe)
         if kind == "comparison":
             return Panes.of(recipe).draw(comparison_scene(recipe, pair))
-        if kind == "scores":
-            scores = score_forms(pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60)
-            return Scores.of(recipe, k=5, n_queries=60).draw(scores)
-        return Spectrum.of(recipe).draw(
-            {s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)}
-        )
+        scores = score_forms(pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60)
+        return Scores.of(recipe, k=5, n_queries=60).draw(scores)
 
     return make
 
@@ -80,7 +75,7 @@ def test_the_figure_drawn_again_holds_the_same_numbers(original, tmp_path, capsy
 
 @pytest.mark.parametrize("carrier", ["png", "html"])
 def test_any_exported_file_carries_its_recipe(original, tmp_path, carrier):
-    figure = original("spectrum")
+    figure = original("scores")
     path = tmp_path / f"figure.{carrier}"
     path.write_bytes(figure.bytes(carrier, Style(dpi=72), full_paths=True))
     assert main(["figure", str(path), "-o", str(tmp_path / "again.json"), "--full-paths"]) == 0
@@ -143,7 +138,7 @@ def test_options_reach_the_style(original, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"figure": "spectra"}, "'spectrum'"),
+        ({"figure": "score"}, "'scores'"),
         ({"figure": "scores", "k": "ten"}, "recipe of scores: k: expected a whole number, got 'ten'"),
         ({"anchors": ["w0", "w120"]}, "expected ids of 'first', got 1 unknown: 'w120'"),
         ({"source_digest": "0" * 32}, "'first' has changed"),

@@ -14,7 +14,6 @@ from relcore.figures.export import (
     histogram_exportable,
     read_recipe,
     scores_exportable,
-    spectrum_exportable,
 )
 from relcore.figures.style import Style
 from relcore.panes.page import scene_exportable
@@ -73,7 +72,6 @@ def test_every_figure_exports_as_every_kind(scores, named_values):
     figures = [
         scores_exportable(scores, RECIPE),
         histogram_exportable(named_values, "norm (no unit)", RECIPE),
-        spectrum_exportable(named_values, RECIPE),
     ]
     for figure in figures:
         for kind, start in starts.items():

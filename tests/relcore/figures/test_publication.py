@@ -11,7 +11,7 @@ from matplotlib.contour import ContourSet
 from mpl_toolkits.mplot3d import proj3d
 
 from relcore.figures import paper
-from relcore.figures.charts import histogram_lines, score_points, spectrum_lines
+from relcore.figures.charts import Line, Lines, histogram_lines, score_points
 from relcore.figures.paper import write
 from relcore.figures.scene import Pane, Scene, StarLook
 from relcore.figures.style import COLUMN, LIGHT, PAGE, Style
@@ -124,11 +124,10 @@ def test_charts_draw_their_table(scores, named_values):
     assert sorted(chance[:, 0]) == sorted(x for offsets in drawn for x in offsets[:, 0])
     names = [text.get_text() for text in points.legends[0].get_texts()]
     assert names == ["chance level, 95 % band", "absolute", "relative"]
-    spectrum = paper.lines_figure(spectrum_lines({"a": [8.0, 4.0, 0.0]}), Style(dpi=72))
-    assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
+    curve = paper.lines_figure(Lines((Line("a", [1, 100], [0, 1]),), "n", "score", log_x=True), Style(dpi=72))
     # minor ticks are made now, outside the figure's settings, and still wear the theme
-    spectrum.canvas.draw()
-    assert {tick.tick1line.get_color() for tick in spectrum.axes[0].yaxis.get_minor_ticks()} == {LIGHT.border}
+    curve.canvas.draw()
+    assert {tick.tick1line.get_color() for tick in curve.axes[0].xaxis.get_minor_ticks()} == {LIGHT.border}
     histogram = paper.lines_figure(histogram_lines(named_values, "norm (no unit)"), Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.charts import histogram_table, spectrum_lines, spectrum_table
+from relcore.figures.charts import histogram_table
 
 
 def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
@@ -22,10 +22,3 @@ def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
 def test_histogram_refuses(values, message):
     with pytest.raises(ValueError, match=message):
         histogram_table(values)
-
-
-def test_spectrum_is_sorted_and_its_condition_known():
-    table = spectrum_table({"a": [1.0, 4.0, 2.0], "flat": [3.0, 3.0]})
-    assert table[table.name == "a"].relative.tolist() == [1, 0.5, 0.25]
-    names = [line.name for line in spectrum_lines({"a": [1.0, 4.0], "flawed": [1.0, 0.0]}).lines]
-    assert names == ["a · condition 4", "flawed · singular"]

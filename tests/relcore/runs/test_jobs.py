@@ -56,18 +56,6 @@ def busy(context, *, log):
         np.linalg.svd(matrix)
 
 
-def measure(context, *, n, die_after, log):
-    """Measures at each of n steps, faster than reports are sent; killed once, after so many."""
-    for i in range(1, n + 1):
-        context.report(i, n, "", {"loss": 1 / i, "step": i})
-        if i == die_after and not lines(log):
-            wait_for(f"{log}-heard")
-            Path(log).write_text("died\n")
-            os.kill(os.getpid(), signal.SIGKILL)
-    Path(log).write_text("died\nended\n")
-    context.put({})
-
-
 def fail(context, *, error):
     raise error
 
@@ -116,15 +104,6 @@ def test_progress_then_the_result(queue, key, log):
     entry = job.result()
     np.testing.assert_array_equal(entry.arrays["numbers"], np.arange(40))
     assert entry.metadata == {"n": 40}
-
-
-def test_a_curve_begins_anew_when_the_worker_was_killed(queue, key, log):
-    job = queue.submit(key, measure, title="measuring", n=3, die_after=2, log=log)
-    until(lambda: job.status().curve.get("step") == (1.0, 2.0))
-    Path(f"{log}-heard").touch()
-    assert job.wait(60).state == "done"
-    assert len(lines(log)) == 2
-    assert job.status().curve["step"] == (1.0, 2.0, 3.0)
 
 
 def test_one_key_is_one_job_for_all_threads(queue, key, log):
