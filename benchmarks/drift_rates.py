@@ -547,7 +547,7 @@ def sources() -> dict[str, list[str]]:
 def bridged(
     anchors: Mapping[str, np.ndarray], pair: tuple[str, str], tested: Mapping[str, Mapping[str, np.ndarray]]
 ) -> list[float]:
-    """Top-1 of each set of held-out rows through the adapter that `passport bridge` makes of the anchors."""
+    """Top-1 of each set of held-out rows through the adapter that `migrate --export` makes of the anchors."""
     new, old = known(anchors, pair)
     ids = [f"r{row}" for row in range(len(new))]
     spaces = LatentSpace(old, ids, name="old"), LatentSpace(new, ids, name="new")
@@ -585,7 +585,7 @@ def bridges(texts: Mapping[str, list[str]], state: int) -> list[str]:
         print(lines[-1], flush=True)
     sizes = " and ".join(f"{len(rows[MODEL]):,} {name}" for name, rows in tested.items())
     return [
-        f"Top-1 among {sizes} that are held out, through the adapter that `relscope passport bridge` makes; of"
+        f"Top-1 among {sizes} that are held out, through the adapter that `relscope migrate --export` makes; of"
         f" random texts the mean and range of {SETS} sets. Texts of which a model has no word are left out.",
         "",
         *lines,

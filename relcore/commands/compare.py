@@ -51,7 +51,6 @@ class Queries:
         metavar="N|all",
         help="Number of random held-out rows whose neighbours are searched, or all, as a job that resumes.",
     )
-    exact: bool = setting(False, help="The same as --queries all.")
     metrics: tuple[str, ...] = setting(
         (),
         metavar="NAMES|all",
@@ -70,7 +69,7 @@ OPTIONS = CommandOptions(
 
 def run(options: argparse.Namespace) -> Report:
     n_queries = None
-    if not options.exact and options.queries != "all":
+    if options.queries != "all":
         if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
             raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)

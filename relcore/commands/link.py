@@ -1,4 +1,4 @@
-"""link: the results of Connect › Link, and the links as a file; `bootstrap` is its former name."""
+"""link: the results of Connect › Link, and the links as a file."""
 
 from __future__ import annotations
 
@@ -47,14 +47,9 @@ class LinkOptions:
         help="Known pairs: a file of links, or with one pair per line, separated by a tab or “=”; with --hide"
         f" also a number to draw. Default: none, with --hide {_USUAL_SEEDS}.",
     )
-
-
-def _add_hide(parser: argparse.ArgumentParser) -> None:
-    told = "An experiment: hide which rows have the same id, and compare what is found with it."
-    parser.add_argument("--hide", action="store_true", default=None, help=told)
-    parser.set_defaults(anchors=None)  # depends on the rows
-    parser.add_argument("--real", dest="hide", action="store_false", help=argparse.SUPPRESS)
-    parser.add_argument("--seeds", dest="pairs", help=argparse.SUPPRESS)  # as `bootstrap` named them
+    hide: bool = setting(
+        False, help="An experiment: hide which rows have the same id, and compare what is found with it."
+    )
 
 
 OPTIONS = CommandOptions(
@@ -65,8 +60,7 @@ OPTIONS = CommandOptions(
     ("old.npy new.npy --pairs known.tsv -o links.parquet",),
     output=f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of"
     " all links down to it.",
-    skip=("hide",),
-    more=_add_hide,
+    more=lambda parser: parser.set_defaults(anchors=None),  # depends on the rows
 )
 
 
@@ -99,8 +93,6 @@ def spec_of(
     few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
     if hide and n_shared < FEWEST_SHARED:
         raise SpaceError(f"--hide: expected spaces whose rows share ids, got {few}; leave it out")
-    if hide is None:  # in the former command the default was reversed
-        hide = options.command == "bootstrap" and n_shared >= FEWEST_SHARED
     if n_seeds is None:
         n_seeds = _USUAL_SEEDS if hide else 0
     if n_seeds and not hide:

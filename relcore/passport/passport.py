@@ -8,7 +8,7 @@ another prompt and another model.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,8 +35,6 @@ from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace, as_space, ids_of
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from relcore.encoders.transformers import PretrainedText
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # layout 2 has a fingerprint
@@ -180,17 +178,6 @@ class Passport:
         return replace(passport, fingerprint=fingerprint)
 
 
-def picture_anchors(images: Iterable[Image]) -> list[str]:
-    """The anchors of pictures: ``sha256:`` and a digest of width and height (32 bits each, little-endian) and
-    of the pixels as 8-bit RGB, row by row. So a picture has the same anchor in any lossless format."""
-    anchors = []
-    for image in images:
-        rgb = image.convert("RGB")
-        content = np.array(rgb.size, "<u4").tobytes() + rgb.tobytes()
-        anchors.append(f"sha256:{hashlib.sha256(content).hexdigest()}")
-    return anchors
-
-
 def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
     """Which rows of float32 X (n, d) each of float16 and bfloat16 represents exactly, (n,) each."""
     with np.errstate(over="ignore"):
@@ -221,7 +208,7 @@ ADVICE = {
     "same": "There is nothing to do.",
     "rounded": "There is nothing to do as a rule.",
     "rescaled": "Nothing needs to be done if you search by cosine.",
-    "rotated": "Old and new vectors must not be mixed. Map one of them: relscope passport bridge.",
+    "rotated": "Old and new vectors must not be mixed. Map one of them: relscope migrate OLD NEW --export.",
     "cut": "Cut the old vectors as well, or store the whole ones: both lengths must not be mixed.",
     "mixed": "Find the rows of the other model, and embed them again.",
     "changed recipe": "Find out what changed, or embed all rows again.",

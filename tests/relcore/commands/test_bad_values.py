@@ -51,7 +51,7 @@ def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
     assert f"{option}: expected a" in last
 
 
-@pytest.mark.parametrize("arguments", [PROJECT, ["bootstrap", "a.npz", "a.npz"]])
+@pytest.mark.parametrize("arguments", [PROJECT, ["link", "a.npz", "a.npz"]])
 def test_a_random_state_is_not_negative(arguments, capsys):
     assert "expected a whole number from 0, got -1" in refused([*arguments, "--random-state", "-1"], capsys)
 

@@ -86,7 +86,7 @@ def test_compare_prints_the_same_scores(folders, capsys):
 def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
     migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
     invert = ["invert", "--anchors", "30", "--method", "whitened", "--sample", "100"]
-    for command in (migrate, invert, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):
+    for command in (migrate, invert, ["link", "--hide", "--anchors", "20", "--pairs", "seeds.txt"]):
         Path("seeds.txt").write_text("".join(f"row-{row}\trow-{row}\n" for row in range(0, 60, 4)))
         name, *arguments = command
         assert main([name, "a", "b", *arguments, "--json"]) == 0

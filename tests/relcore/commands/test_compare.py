@@ -124,7 +124,7 @@ def test_other_metrics_are_chosen_by_name(run, files, capsys):
     usual = json.loads(run("compare", *files, "--anchors", 20, "--json"))["rows"]
     every = json.loads(run("compare", *files, "--anchors", 20, "--metrics", "all", "--json"))["rows"]
     assert {(row["form"], row["metric"]) for row in every} > {(row["form"], row["metric"]) for row in usual}
-    for options in ((), ("--exact",)):
+    for options in ((), ("--queries", "all")):
         few = json.loads(
             run("compare", *files, "--anchors", 0, "--metrics", "RSA,kernel-cka", *options, "--json")
         )
@@ -134,7 +134,7 @@ def test_other_metrics_are_chosen_by_name(run, files, capsys):
     assert "expected one of all, jaccard" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [(), ("--exact",)])
+@pytest.mark.parametrize("options", [(), ("--queries", "all")])
 def test_a_recipe_keeps_the_metrics(run, files, options):
     chosen = "--anchors", 20, "--metrics", "rsa,mrr,knn-recall", *options
     rows = json.loads(run("compare", *files, *chosen, "--recipe", "r.json", "--json"))["rows"]

@@ -37,7 +37,7 @@ def test_the_schema_of_a_tool_is_that_of_its_command():
         if name in schema["properties"] and one.choices:
             assert schema["properties"][name]["enum"] == list(one.choices)
     assert schema["properties"]["k"]["type"] == "integer"
-    assert schema["properties"]["exact"]["type"] == "boolean"
+    assert schema["properties"]["pair_by_row"]["type"] == "boolean"
 
 
 def test_no_tool_offers_to_write_a_file():
@@ -55,7 +55,7 @@ def test_no_tool_offers_to_write_a_file():
         ("compar", {}, "did you mean 'compare'"),
         ("compare", {"anchrs": "3"}, "got 'anchrs'; did you mean 'anchors'"),
         ("compare", {"output": "x.npz"}, "got 'output'"),
-        ("compare", {"exact": "yes"}, "exact: expected true or false"),
+        ("compare", {"pair_by_row": "yes"}, "pair_by_row: expected true or false"),
         ("compare", {"source": "--recipe=x.json"}, "write ./--recipe"),
         ("compare", {"k": {"of": 3}}, "k: expected a text or a number"),
     ],
