@@ -183,7 +183,7 @@ def items_of(workspace: Workspace) -> Items | None:
     pictures."""
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
-    specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))
+    specs = tuple(dict.fromkeys(spec for spec in named if spec is not None))
     return _items(specs) if specs else None
 
 

@@ -32,7 +32,7 @@ from relcore.runs.entries import digest_of
 PICTURES, SENTENCES = 12, 6
 _LONGEST = 220  # characters of a sentence that is shown
 _KEEP = {"persist_state": "session"}
-_KINDS = {"images": "pictures", "texts": "texts", "graph": "graph"}
+_KINDS = {"images": "pictures", "texts": "texts"}
 _MOST_CLASSES = 12
 _FEW, _MOST_COMPARED = 100, 100_000  # items: scores of fewer are uncertain; of more none are compared
 _ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask the network
@@ -95,7 +95,7 @@ def preview(spec: DatasetSpec) -> Preview:
     n, images = len(dataset), dataset.kind == "images"
     labels = [""] * n if dataset.labels is None else dataset.labels.tolist()
     classes = tuple(sorted(set(labels) - {""}, key=lambda label: natural(Path(label))))
-    most = min(n, PICTURES if images else SENTENCES) if dataset.kind != "graph" else 0
+    most = min(n, PICTURES if images else SENTENCES)
     rows = np.unique(np.linspace(0, n - 1, most).round().astype(int)).tolist()
     shown = [dataset.item(row) for row in rows]
     sizes = tuple(sorted({image.size for image in shown})) if images else ()
@@ -239,7 +239,7 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
 def show_preview(preview: Preview) -> None:
     classes = preview.classes
     counted = f"{len(classes):,} classes" if len(classes) > 1 else "one class" if classes else "no labels"
-    facts = [f"**{preview.n:,}** {'nodes' if preview.kind == 'graph' else _KINDS[preview.kind]}", counted]
+    facts = [f"**{preview.n:,}** {_KINDS[preview.kind]}", counted]
     if preview.sizes:
         width, height = preview.sizes[0]
         facts.append(f"{width} × {height} pixels" if len(preview.sizes) == 1 else "of several sizes")

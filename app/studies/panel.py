@@ -82,7 +82,8 @@ def _fits(study: Study, words: list[str]) -> bool:
 
 
 def choose_options(study: Study, workspace: Workspace) -> StudySpec:
-    return StudySpec.of(study, {option.name: _choose(study, option, workspace) for option in study.options})
+    asked = (option for option in study.options if len(option.choices) != 1)
+    return StudySpec.of(study, {option.name: _choose(study, option, workspace) for option in asked})
 
 
 def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:

@@ -1,6 +1,6 @@
 """Train the networks of two of the papers' rows, and write their numbers to relcore/data/papers/ours.
 
-    python assets/papers/measure_trained.py deep-graphs|multilingual
+    PYTHONPATH=plugins/studies python assets/papers/measure_trained.py deep-graphs|multilingual
 
 deep-graphs: Table 2 of the first paper, graph networks and their heads trained together. multilingual: Table
 15, one encoder for captions in four languages. Both read the data folder (RELSCOPE_DATA). The settings are
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from measure_rows import write
+from relscope_studies.graphs import Graph, load_graph
 
 from relcore import __version__
 from relcore.base.access import data_folder
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
-from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.engine.training import reproducible
 from relcore.runs.entries import digest_of
@@ -55,24 +55,24 @@ def graphs(settings: Row, state: int, store: Store) -> Iterator[Row]:
     features and edges. Both kinds of rows have the same split and the same first weights.
     """
     for name in settings["graphs"]:
-        spec = DatasetSpec("planetoid", name, options=(("folder", str(data_folder() / "planetoid")),))
-        dataset = load_dataset(spec, store)
-        labels, keys = dataset.labels.astype(str), row_keys(dataset.ids, "graph anchors", state)
+        graph = load_graph(name)
+        labels, ids = graph.y.numpy().astype(str), [f"{name}/{node}" for node in range(len(graph.y))]
+        keys = row_keys(ids, "graph anchors", state)
         anchors = np.argsort(keys, kind="stable")[: settings["n_anchors"]]
-        split = Split.draw(dataset.ids, anchors=anchors, labels=labels, random_state=state)
+        split = Split.draw(ids, anchors=anchors, labels=labels, random_state=state)
         classes, counts = np.unique(labels[split.known], return_counts=True)
         facts = {"metric": F1, "n": len(split.test)}
         chance = weighted_f1(labels[split.test], np.full(len(split.test), classes[counts.argmax()]))
         scores = {}
         for kind in ("absolute", "relative"):
-            answers = trained_answers(dataset, split, kind, settings)
+            answers = trained_answers(graph, split, kind, settings)
             scores[kind] = weighted_f1(labels[split.test], answers[split.test])
             yield {"label": f"{name}, {kind}", "value": scores[kind], "baseline": chance, **facts}
         difference = scores["relative"] - scores["absolute"]
         yield {"label": f"{name}, relative − absolute", "value": difference, "unit": SIGNED, **facts}
 
 
-def trained_answers(dataset: Any, split: Split, kind: str, settings: Row) -> np.ndarray:
+def trained_answers(graph: Graph, split: Split, kind: str, settings: Row) -> np.ndarray:
     """The class that a network predicts for each node, (n,).
 
     dropout → Linear → ReLU → (dropout, GCN2Conv, ReLU) × layers → Linear, with α = .1, θ = .5 and shared
@@ -86,12 +86,12 @@ def trained_answers(dataset: Any, split: Split, kind: str, settings: Row) -> np.
     from torch_geometric.nn import GCN2Conv
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-    graph, width = dataset.graph(), settings["width"]
+    width = settings["width"]
     features = graph.x.float() / graph.x.float().sum(dim=1, keepdim=True).clamp(min=1)
     n, features = len(features), features.to_sparse().coalesce()
     edges, weights = gcn_norm(graph.edge_index, None, n)
     matrix = torch.sparse_coo_tensor(edges.flip(0), weights, (n, n)).coalesce().to_sparse_csr()
-    classes, targets = np.unique(dataset.labels.astype(str), return_inverse=True)
+    classes, targets = np.unique(graph.y.numpy().astype(str), return_inverse=True)
     truth = torch.from_numpy(targets.astype(np.int64))
     validating = np.random.default_rng(split.random_state).random(len(split.train)) < VALIDATION
     validation = torch.from_numpy(split.train[validating])

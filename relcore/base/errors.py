@@ -90,12 +90,11 @@ EXTRAS = {
     "streamlit": "app",
     "tokenizers": "onnx",
     "torch": "vision",
-    "torch_geometric": "graph",
     "transformers": "text",
     "torchdr": "gpu",
     "umap": "app",
 }
-OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # extras that the encoders of a kind need
+OF_KIND = {"images": "vision", "texts": "text"}  # extras that the encoders of a kind need
 
 
 @contextmanager

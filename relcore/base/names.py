@@ -430,7 +430,7 @@ _INDEXES = {
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)
 # The stores of plugins/stores; if it is not installed, an error says how to get it.
-PLUGIN_STORES = ("chroma", "elasticsearch", "milvus", "opensearch", "pgvector", "qdrant")
+PLUGIN_STORES = ("chroma", "milvus", "pgvector", "qdrant")
 
 REDUCTIONS = {
     "pca": Named("PCA"),
@@ -462,7 +462,6 @@ _ENCODERS = {
     "pretrained-vision": Named(
         "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"
     ),
-    "timm": Named("Model of timm", ".encoders.transformers:TimmVision", "timm:NAME"),
     "minilm": Named("MiniLM", ".encoders.transformers:MiniLM"),
     "tfidf-svd": Named("TF-IDF + SVD", ".encoders.sentences:TfidfSvd", "or tfidf"),
     "pooled-words": Named("Pooled word vectors", ".encoders.sentences:PooledWords", "or words"),
@@ -470,11 +469,6 @@ _ENCODERS = {
         "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
     ),
     "onnx-text": Named("ONNX model", ".encoders.sentences:OnnxText", "or onnx, of a folder"),
-    "graph": Named(
-        "Graph networks, trained here",
-        ".encoders.vision:GraphEncoder",
-        "or gcn2, gin: with these convolutions",
-    ),
 }
 ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
 
@@ -482,10 +476,8 @@ ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
 FIGURES = {
     "comparison": Named("", ".compare.scene:Panes"),
     "scores": Named("", ".compare.scene:Scores"),
-    "spectrum": Named("", ".compare.scene:Spectrum"),
     "anchor-audit": Named("", ".compare.scoring:AnchorAudit"),
     "drift": Named("", ".drift.check:DriftChart"),
-    "training": Named("", ".compare.scene:Training"),
     "all-pairs": Named("", ".compare.scene:PairMap"),
     "differences": Named("", ".compare.scoring:GroupDifferences"),
     "universe": Named("", ".universe.universe:UniverseChart"),
@@ -521,6 +513,8 @@ FORMER_FIGURES = {
     "reconstruction-mse": "",
     "rescale-input": "",
     "rescale-layers": "",
+    "spectrum": "",
+    "training": "",
     "translation-table": "",
     "anchor-influence": "anchor-influence",
     "anchor-curve": "anchor-choice",
@@ -529,6 +523,9 @@ FORMER_FIGURES = {
     "zero-shot": "zero-shot",
 }
 
+
+# Sources of spaces and datasets, and encoders, of earlier versions.
+FORMER_DATA = ("gensim-data", "planetoid", "graph", "timm")
 
 # Studies of version 0.1.0 that became part of others; "" for those whose numbers appear on Papers only.
 FORMER_STUDIES = {

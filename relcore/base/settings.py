@@ -31,7 +31,7 @@ class Facts(Protocol):
 @dataclass(frozen=True)
 class Setting:
     """One setting of a task or an encoder. An encoder's first setting follows its name on the command
-    line: ``timm:NAME``.
+    line: ``small-vision:cnn``.
 
     Attributes
     ----------

@@ -14,16 +14,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from relcore.base import access, records
 from relcore.base.environment import torch_name
 from relcore.base.errors import OF_KIND, SpaceError, extra, need_one_of, quote
-from relcore.base.names import ENCODERS
+from relcore.base.names import ENCODERS, FORMER_DATA
 from relcore.base.rows import MappedRows, Origin
-from relcore.encoders import words
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import (
     Dataset,
@@ -176,10 +175,9 @@ def _encoded(
 
 
 def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tuple[int, int], str]:
-    """The store's key of each block of rows; a graph is one block."""
+    """The store's key of each block of rows."""
     n = len(dataset)
-    size = n if dataset.kind == "graph" else block_rows
-    blocks = [(start, min(start + size, n)) for start in range(0, n, size)]
+    blocks = [(start, min(start + block_rows, n)) for start in range(0, n, block_rows)]
     what = "block by length" if encoder.by_length else "block"
     return {block: key_of(what, dataset.digest, encoder, *block) for block in blocks}
 
@@ -552,7 +550,6 @@ class CatalogEntry:
     name: str
     kind: str
     spec: SpaceSpec
-    where: Literal["here", "needs the network"]
     size_bytes: int
     n: int | None
     dimension: int | None
@@ -593,9 +590,8 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     need_access(spec, store)
     if spec.source == "index":
         return load_rows(place_of(spec), spec.limit)
-    if spec.source in ("bundled", "gensim-data"):
-        known = BUNDLED if spec.source == "bundled" else words.MODELS
-        need_one_of(spec.source, spec.name, known)
+    if spec.source == "bundled":
+        need_one_of(spec.source, spec.name, BUNDLED)
         return load_words(spec.name, limit=spec.limit)
     store, key = store or Store(), options["key"]
     if spec.source == "encoding":
@@ -706,8 +702,7 @@ def _may_make(summary: Summary) -> bool:
 
 
 def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
-    """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks
-    the network.
+    """Bundled spaces, and files under the data folder (else RELSCOPE_DATA).
 
     Only names and headers of files are read, two folders deep, at most 500; texts and tables without vectors
     are left out.
@@ -718,18 +713,14 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
         for name, path in BUNDLED.items()
         if path.is_file()
     ]
-    entries += _files(folder) if folder else ()
-    for name, facts in words.MODELS.items():
-        where = "here" if words.downloaded(name) else "needs the network"
-        entries.append(CatalogEntry(name, "words", SpaceSpec("gensim-data", name), where, *facts))
-    return entries
+    return [*entries, *(_files(folder) if folder else ())]
 
 
 def _entry(
     name: str, spec: SpaceSpec, path: Path, shape: tuple[Any, Any], description: str, kind: str = "file"
 ) -> CatalogEntry:
     size = sum(part.stat().st_size for part in (parts_of(path) if path.is_dir() else [path]))
-    return CatalogEntry(name, kind, spec, "here", size, *shape, description)
+    return CatalogEntry(name, kind, spec, size, *shape, description)
 
 
 def _files(folder: Path) -> Iterator[CatalogEntry]:
@@ -750,7 +741,6 @@ _OPTIONS = {
     "bundled": (),
     "file": FILE_OPTIONS,
     "index": ("kind", "table"),
-    "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
     "sample": ("key", "rows", "of"),
@@ -766,7 +756,7 @@ class SpaceSpec:
 
     Attributes
     ----------
-    source : "bundled", "file", "index", "gensim-data", "encoding", "renamed" or "sample"
+    source : "bundled", "file", "index", "encoding", "renamed" or "sample"
     name : str
         The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks
         no other host.
@@ -795,6 +785,8 @@ class SpaceSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", DatasetOptions(self.options))
+        if self.source in FORMER_DATA:
+            raise SpaceError(f"source: an earlier version of Relscope opens {self.source!r}; choose another")
         if self.source not in _OPTIONS:
             raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r:.80}")
         if not isinstance(self.name, str) or not self.name:

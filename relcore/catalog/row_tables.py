@@ -266,8 +266,7 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def _encoded(spec: SpaceSpec) -> list[Dataset]:
-    dataset = spec.dataset
-    return [load_dataset(dataset)] if dataset is not None and dataset.source != "planetoid" else []
+    return [] if spec.dataset is None else [load_dataset(spec.dataset)]
 
 
 def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:

@@ -15,9 +15,9 @@ from relcore.base.errors import SpaceError, did_you_mean
 from relcore.base.version import __version__
 
 COMMANDS = {
-    "available": "list the spaces on this machine, and those that have to be downloaded",
+    "available": "list the spaces on this machine, or what a file holds",
     "app": "open the app in the browser, with your spaces loaded",
-    "encode": "encode pictures, texts or a graph as spaces",
+    "encode": "encode pictures or texts as spaces",
     "project": "describe the rows of a space by their similarities to anchors",
     "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
     "audit": "find anchor pairs that are wrong, and score the spaces without them",
@@ -27,7 +27,7 @@ COMMANDS = {
     "invert": "translate one space into another through anchors, and measure the error",
     "link": "find rows of two spaces that are the same thing, from a few known pairs or from none",
     "universe": "bring several spaces into one by one map each, add a space to it, or map rows",
-    "passport": "publish anchors with their vectors, check what became of them, or bridge two models by them",
+    "passport": "publish anchors with their vectors, or check what became of them",
     "check": "tell whether a collection of vectors was made by one model or by two",
     "study": "run or resume a study; without a name, list all studies",
     "migrate": "decide about a new embedding model: keep, bridge, query both models or re-embed",
@@ -35,7 +35,6 @@ COMMANDS = {
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
 }
-FORMER = {"bootstrap": "link"}  # names of earlier versions
 # Names of our options in other tools: the first one that the command has is suggested.
 SYNONYMS = {
     "seed": ("random-state", "pairs"),
@@ -118,9 +117,8 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():
         sentence = f"{about[0].upper()}{about[1:]}."
-        former = [one for one in FORMER if FORMER[one] == name]
-        command = commands.add_parser(name, help=about, description=sentence, aliases=former, **style)
-        if arguments[:1] and arguments[0] in (name, *former):
+        command = commands.add_parser(name, help=about, description=sentence, **style)
+        if arguments[:1] == [name]:
             module = import_module(f"relcore.commands.{name}")
             module.OPTIONS.add_to(command, name)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import bz2
-import copy
 import os
-import pickle
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import islice
@@ -22,8 +19,6 @@ import numpy as np
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, quote
-from relcore.base.text import visible
-from relcore.base.writing import new_folder
 from relcore.encoders.encoder import (
     HUB_NAME,
     Dataset,
@@ -31,7 +26,6 @@ from relcore.encoders.encoder import (
     DatasetOptions,
     DatasetSpec,
     Kind,
-    answers,
     dataset_place,
     evenly,
     hub_answers,
@@ -39,7 +33,6 @@ from relcore.encoders.encoder import (
 )
 from relcore.encoders.images import SUFFIXES as IMAGE_SUFFIXES
 from relcore.encoders.images import decode_image, image_file
-from relcore.files import confined
 from relcore.files.columns import names_ids
 from relcore.files.formats import checked_ids, checked_labels
 from relcore.files.reading import SUFFIXES as TABLE_SUFFIXES
@@ -203,171 +196,6 @@ def _parsed(path: Path) -> dict[str, list[str]]:
     return articles
 
 
-# Citation graphs in the raw files of Planetoid, pickles of 2016.
-
-GRAPHS = {"Cora": 2708, "CiteSeer": 3327, "PubMed": 19717}
-PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
-
-
-class State:
-    """A harmless stand-in for a pickled object: it keeps the state and runs no code."""
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-
-_HARMLESS = {
-    "numpy.dtype": np.dtype,
-    "numpy.ndarray": np.ndarray,
-    **dict.fromkeys(
-        ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct"),
-        np.empty(0).__reduce__()[0],
-    ),
-    **dict.fromkeys(("scipy.sparse.csr.csr_matrix", "scipy.sparse._csr.csr_matrix"), State),
-    "collections.defaultdict": defaultdict,
-    **dict.fromkeys(("__builtin__.list", "builtins.list"), list),
-}
-
-
-def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The nodes of a citation graph, with class numbers as labels; `graph()` has `x`, `edge_index`, `y`,
-    masks.
-
-    Raw files are read from the option `folder`, else RELSCOPE_DATA, else the store's folder for downloads.
-    """
-    folder = spec.settings(folder=None)["folder"]
-    names = {name.lower(): name for name in GRAPHS}
-    if spec.name.lower() not in names:
-        raise SpaceError(f"planetoid: expected one of {quote(GRAPHS)}, got {spec.name!r}")
-    if spec.limit is not None:
-        raise SpaceError(f"{spec.name}: a graph is encoded whole; expected no limit, got {spec.limit}")
-    name = names[spec.name.lower()]
-    data = _read(name, raw_folder(name, folder) or _fetch(name, store or Store(), folder))
-    nodes = len(data.y)
-    return Dataset(
-        lambda start, stop: list(range(start, stop)),
-        [f"{name}/{row}" for row in range(nodes)],
-        name=name,
-        kind="graph",
-        labels=[str(label) for label in data.y.tolist()],
-        content=lambda: (
-            memoryview(data[part].contiguous().numpy()).cast("B") for part in ("x", "edge_index")
-        ),
-        graph=partial(copy.copy, data),
-    )
-
-
-def raw_folder(name: str, folder: str | Path | None = None) -> Path | None:
-    """The folder `<folder>/<name>/raw` if it has all raw files of the graph, or None."""
-    data = access.data_folder()
-    roots = [access.allowed(folder)] if folder else [data / "planetoid", data] if data else []
-    for place in (root / part / "raw" for root in roots for part in (name, name.lower())):
-        if all(access.may_read(place / file) and (place / file).is_file() for file in _files(name)):
-            return place
-    return None
-
-
-def _files(name: str) -> list[str]:
-    return [f"ind.{name.lower()}.{part}" for part in PARTS]
-
-
-def _fetch(name: str, store: Store, folder: str | None) -> Path:
-    downloads = store.root / "planetoid"
-    if here := raw_folder(name, downloads):
-        return here
-    from torch_geometric.datasets import Planetoid
-    from torch_geometric.io import fs
-
-    raw = downloads / name / "raw"
-    addresses = [f"{Planetoid.url}/{file}" for file in _files(name)]
-    if not answers(addresses[0]):
-        looked = folder or os.environ.get("RELSCOPE_DATA") or "no folder (RELSCOPE_DATA is not set)"
-        raise SpaceError(
-            f"{name}: expected {_files(name)[0]} and its like in {name}/raw under {looked}, or the network to"
-            " download them, got neither; copy them there"
-        )
-    raw.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with new_folder(raw) as made:
-            for address in addresses:
-                fs.cp(address, str(made))
-    except Exception as error:  # fsspec, aiohttp and the disk raise many kinds
-        raise SpaceError(
-            f"{name}: expected to download it, got {error}; try again, or copy its files to {raw}"
-        ) from error
-    return raw
-
-
-def _read(name: str, raw: Path) -> Any:
-    import torch
-    from torch_geometric.data import Data
-
-    paths = [raw / file for file in _files(name)]
-    used = {"others": paths[1:], "libraries": (__name__, "scipy.sparse")}
-    arrays = confined.run(read_graph, paths[0], paths=list(map(str, paths[1:])), **used)
-    return Data(**{part: torch.from_numpy(array) for part, array in arrays.items()})
-
-
-def read_graph(_: Path, paths: list[str]) -> dict[str, np.ndarray]:
-    """The nodes' features `x` (n, d) float32, classes `y` (n,), `edge_index` (2, m) and the public masks
-    (n,), as in PyTorch Geometric's Planetoid."""
-    tx, allx, y, ty, ally = map(_matrix, paths[:5])
-    edges, test = _unpickled(paths[5]), np.loadtxt(paths[6], np.int64, ndmin=1)
-    first, n = len(allx), int(test.max()) + 1
-    if not first == len(ally) == test.min() > n - test.min() or len({*test.tolist()}) != len(tx):
-        raise ValueError(f"{len(tx):,} nodes to test, of the numbers {test.min():,} to {test.max():,}")
-
-    def joined(known: np.ndarray, tested: np.ndarray) -> np.ndarray:
-        whole = np.zeros((n, known.shape[1]), np.float32)  # some nodes have no features
-        whole[:first], whole[test] = known, tested
-        return whole
-
-    pairs = [(node, other) for node, others in edges.items() for other in others if node != other]
-    ends = np.array(pairs, np.int64).reshape(-1, 2)
-    if ends.min(initial=0) < 0 or ends.max(initial=0) >= n:
-        raise ValueError(f"an edge to a node beyond {n:,}")
-    codes, numbers = np.unique(ends @ [1, n]), np.arange(n)
-    return {
-        "x": joined(allx, tx),
-        "edge_index": np.stack([codes % n, codes // n]),
-        "y": joined(ally, ty).argmax(1),
-        "train_mask": numbers < len(y),
-        "val_mask": (numbers >= len(y)) & (numbers < len(y) + 500),
-        "test_mask": np.isin(numbers, test),
-    }
-
-
-def _matrix(path: str) -> np.ndarray:
-    from scipy.sparse import csr_matrix
-
-    content = _unpickled(path)
-    if isinstance(content, State):
-        parts = content.state
-        content = csr_matrix((parts["data"], parts["indices"], parts["indptr"]), parts["_shape"])
-        content.check_format(full_check=True)
-        content = content.toarray()
-    return content.astype(np.float32)
-
-
-class _ListedUnpickler(pickle.Unpickler):
-    # Names are checked when objects are made, so nothing unchecked can be used.
-    def find_class(self, module: str, name: str) -> Any:
-        if (item := f"{module}.{name}") not in _HARMLESS:
-            raise pickle.UnpicklingError(f"a pickle that asks for {item}, which this format never needs")
-        return _HARMLESS[item]
-
-
-def _unpickled(path: str) -> Any:
-    try:
-        with open(path, "rb") as stream:
-            return _ListedUnpickler(stream, encoding="latin1").load()
-    except Exception as error:  # an unpickler may raise any exception
-        raise SpaceError(
-            f"{Path(path).name}: expected one of Planetoid's raw files, got {visible(error, 200)}; copy it"
-            " again from a source that you trust. Nothing of it was run"
-        ) from error
-
-
 # All datasets.
 
 
@@ -383,8 +211,6 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
         return wikipedia_dataset(spec, store)
     if spec.source == "parallel":
         return parallel_dataset(spec)
-    if spec.source == "planetoid":
-        return planetoid_dataset(spec, store)
     if spec.source == "huggingface":
         table = hub_table(spec)
         return _table_dataset(table, spec, table.name, config=None)
@@ -836,12 +662,6 @@ def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEnt
     """
     folder = access.allowed(data_folder) if data_folder else access.data_folder()
     entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
-    known = {entry.name for entry in entries if entry.kind == "graph"}
-    graphs = [
-        _graph(name, "here" if raw_folder(name) else "needs the network")
-        for name in GRAPHS
-        if name not in known
-    ]
     hub = [
         DatasetEntry(
             name,
@@ -853,16 +673,11 @@ def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEnt
         )
         for name, kind, split, n, description in _LISTED
     ]
-    return [*_bundled(), *entries, *graphs, *hub]
+    return [*_bundled(), *entries, *hub]
 
 
 def _here(name: str, kind: Kind, spec: DatasetSpec, n: int | None, description: str) -> DatasetEntry:
     return DatasetEntry(name, kind, spec, "here", n, description)
-
-
-def _graph(name: str, where: Any, **options: str) -> DatasetEntry:
-    spec = DatasetSpec("planetoid", name, options=tuple(options.items()))
-    return DatasetEntry(name, "graph", spec, where, GRAPHS[name], "citation graph, papers by topic")
 
 
 def _bundled() -> Iterator[DatasetEntry]:
@@ -889,9 +704,6 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
         for split, paths in tables.items():
             with suppress(SpaceError):
                 yield from _table_entry(folder, split, paths)
-        for name in GRAPHS:
-            if raw_folder(name, folder):
-                yield _graph(name, "here", folder=str(folder))
         for child in _sub_folders(folder) if depth else ():
             yield from _under(child, depth - 1)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import ENCODERS
+from relcore.base.names import ENCODERS, FORMER_DATA
 from relcore.base.records import need_plain
 from relcore.base.settings import UNSET, Facts, check, settings_of
 from relcore.runs.store import Progress
@@ -30,8 +30,8 @@ from relcore.spaces.space import LatentSpace
 # Datasets: the items that are encoded, and the specs that name them.
 
 
-Kind = Literal["images", "texts", "graph"]
-SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid")
+Kind = Literal["images", "texts"]
+SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface")
 
 
 class DatasetOptions(tuple):
@@ -55,7 +55,7 @@ class DatasetSpec:
     ----------
     source : one of `SOURCES`
     name : str
-        The path, the hub's name, the graph's name, or the language of the parallel sentences (``"en"``).
+        The path, the hub's name, or the language of the parallel sentences (``"en"``).
     split : str
         ``"train"``, ``"test"``, … of folders and hub datasets; optional if there is only one.
     column, label_column : str
@@ -66,7 +66,7 @@ class DatasetSpec:
         digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``, ``("id_column",
         name)``, ``("encoding", name)``; see `datasets.with_options`. Wikipedia: ``("articles", 16)``,
         ``("per_article", 400)`` and ``("fewest", 250)``, see `bundled.wikipedia_dataset`. Hugging Face:
-        ``("config", name)``. Planetoid: ``("folder", path)``.
+        ``("config", name)``.
     """
 
     source: str
@@ -79,6 +79,10 @@ class DatasetSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", DatasetOptions(self.options))
+        if self.source in FORMER_DATA:
+            raise SpaceError(
+                f"source: an earlier version of Relscope opens {self.source!r}; this one has none"
+            )
         if self.source not in SOURCES:
             raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r:.80}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
@@ -112,7 +116,7 @@ class Dataset:
     Parameters
     ----------
     read : function (start, stop) → list
-        PIL images in their stored mode, strings, or node numbers.
+        PIL images in their stored mode, or strings.
     ids : n distinct strings
         Two columns of one table have equal ids, so that their spaces match. Different datasets have different
         ids, unless their tables contain the same ones.
@@ -120,8 +124,6 @@ class Dataset:
         ``""`` for none.
     content : function () → iterable of bytes, optional
         The bytes from which the digest is computed; by default the items, which must then be strings.
-    graph : function () → torch_geometric.data.Data, optional
-        For the kind "graph".
     """
 
     def __init__(
@@ -133,13 +135,12 @@ class Dataset:
         kind: Kind,
         labels: Sequence[str] | None = None,
         content: Callable[[], Iterable[bytes]] | None = None,
-        graph: Callable[[], Any] | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
         self.ids = _strings(ids)
         self.labels = None if labels is None else _strings(labels)
-        self._read, self._content, self._graph = read, content, graph
+        self._read, self._content = read, content
         if not len(self.ids):
             raise SpaceError(f"{name}: expected at least one item, got none")
 
@@ -157,14 +158,6 @@ class Dataset:
 
     def item(self, row: int) -> Any:
         return self.items(row, row + 1)[0]
-
-    def graph(self) -> Any:
-        """The torch_geometric Data of a graph: `x`, `edge_index`, `y` and the masks."""
-        if self._graph is None:
-            raise SpaceError(
-                f"{self.name}: expected a graph, got {self.kind}; choose an encoder for {self.kind}"
-            )
-        return self._graph()
 
     @cached_property
     def digest(self) -> str:
@@ -224,8 +217,7 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
         return access.allowed(spec.name)
     if spec.source == "huggingface":
         return hub_folder(spec.name)
-    folder = dict(spec.options).get("folder") if spec.source == "planetoid" else None
-    return access.allowed(folder) if folder else None
+    return None
 
 
 def hub_folder(name: str) -> Path | None:
@@ -248,28 +240,26 @@ def hub_folder(name: str) -> Path | None:
 PATIENCE = 2.0
 
 
-def answers(url: str, patience: float = PATIENCE) -> bool:
-    """Whether the address answers within `patience` seconds."""
+def hub_answers() -> bool:
+    """Whether the Hugging Face hub answers within `PATIENCE` seconds, and HF_HUB_OFFLINE does not forbid to
+    ask."""
     from urllib.request import Request, urlopen
+
+    from huggingface_hub import constants
 
     reached = []
 
     def ask() -> None:
-        with suppress(OSError), urlopen(Request(url, method="HEAD"), timeout=patience):
-            reached.append(url)
+        with suppress(OSError), urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=PATIENCE):
+            reached.append(True)
 
+    if constants.HF_HUB_OFFLINE:
+        return False
     # In a thread, because looking up a name has no timeout of its own.
     thread = threading.Thread(target=ask, name="ask-network", daemon=True)
     thread.start()
-    thread.join(patience + 0.5)
+    thread.join(PATIENCE + 0.5)
     return bool(reached)
-
-
-def hub_answers(patience: float = PATIENCE) -> bool:
-    """Whether the Hugging Face hub is reachable and not switched off by HF_HUB_OFFLINE."""
-    from huggingface_hub import constants
-
-    return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT, patience)
 
 
 # Encoders.
@@ -349,8 +339,8 @@ class Encoder(ABC):
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Load or fit, and return a deterministic function that encodes a list of items.
 
-        The lists are blocks of items; for the kind "graph" one list of all nodes. If the function has an
-        attribute `ahead`, a thread applies it to the next list, and the function gets the result.
+        The lists are blocks of items. If the function has an attribute `ahead`, a thread applies it to the
+        next list, and the function gets the result.
 
         Raises
         ------
@@ -392,6 +382,8 @@ def encoder_class(name: str) -> type[Encoder]:
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None
     )
+    if name in FORMER_DATA:
+        raise SpaceError(f"encoder: an earlier version of Relscope opens {name!r}; choose another encoder")
     if entry is None:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r:.80}")
     return entry.load()

@@ -18,7 +18,7 @@ from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder
 from relcore.encoders.transformers import file_digest, minilm_folder, require_texts
-from relcore.encoders.words import BUNDLED, MODELS, load_words
+from relcore.encoders.words import BUNDLED, load_words
 from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
@@ -162,7 +162,7 @@ class PooledWords(TrainedEncoder):
 
     def _source(self) -> str:
         """A name for `load_words`, or a path that the caller may read."""
-        return self.words if self.words in (*BUNDLED, *MODELS) else str(allowed(self.words))
+        return self.words if self.words in BUNDLED else str(allowed(self.words))
 
     def train(self, dataset: Dataset, report: Progress) -> Trained:
         require_texts(dataset)

@@ -1,4 +1,4 @@
-"""Pretrained models of texts and pictures, by transformers and by timm."""
+"""Pretrained models of texts and pictures, by transformers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -610,59 +609,3 @@ class _PictureRows(_PretrainedRows):
                 )
             return state[:, 0]
         return state.float().mean(dim=(2, 3)) if state.ndim == 4 else state[:, special:].float().mean(dim=1)
-
-
-@dataclass(frozen=True)
-class TimmVision(Encoder):
-    """The pooled features of a timm model's last stage.
-
-    `model` is a folder that timm's `save_for_hf` wrote, or a hub's name such as ``"timm/resnet18.a1_in1k"``.
-    """
-
-    model: str = setting(placeholder="timm/resnet18.a1_in1k, or a folder", note=where_of_model)
-
-    kind: ClassVar = "images"
-
-    @classmethod
-    def offered(cls) -> bool:
-        return find_spec("timm") is not None
-
-    @property
-    def title(self) -> str:
-        return Path(self.model).name
-
-    def content(self) -> str:
-        return content_of_model(self.model)
-
-    def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
-        """Load the model; also raises a SpaceError if timm is missing or does not fit this PyTorch."""
-        try:
-            import timm
-        except (ImportError, RuntimeError, OSError) as error:  # or torchvision was built for another PyTorch
-            raise SpaceError(
-                f"expected timm, which cannot be imported here ({error}); pip install timm and the"
-                " torchvision that fits this PyTorch, or choose a transformers model"
-            ) from error
-        import torch
-
-        folder = model_folder(self.model)
-        report(0, 1, f"loading {self.title}")
-        try:
-            with TemporaryDirectory(prefix="relscope-timm-") as only:  # timm may prefer a pickle beside them
-                for file in filter(lambda file: file.suffix in (".json", ".safetensors"), folder.iterdir()):
-                    Path(only, file.name).symlink_to(file.resolve())
-                model = timm.create_model(f"local-dir:{only}", pretrained=True, num_classes=0)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise SpaceError(
-                f"model {self.model!r}: expected a timm model, got one that cannot be loaded ({error})"
-            ) from error
-        device = torch_name()
-        model = model.eval().to(device)
-        config = timm.data.resolve_model_data_config(model)
-        transform = timm.data.create_transform(**config, is_training=False)
-
-        def forward(images: list) -> dict[str, torch.Tensor]:
-            pixels = [transform(eight_bits(image, "RGB", dataset.name)) for image in images]
-            return {"": model(torch.stack(pixels).to(device)).flatten(1)}
-
-        return TorchBatches(forward, device)

@@ -156,8 +156,7 @@ class Word2VecText(_WordVectors):
 
 
 class Word2Vec(_WordVectors):
-    """Binary or text form, recognised by the bytes after the first line, for names such as gensim-data's
-    .gz."""
+    """Binary or text form, recognised by the bytes after the first line, for names that end in .gz only."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:

@@ -218,8 +218,6 @@ def why_not(spec: SpaceSpec) -> str:
     """The reason, in a few words, why a space cannot encode new items; "" if it can."""
     if spec.source != "encoding":
         return "came as vectors, without an encoder"
-    if spec.dataset.source == "planetoid":
-        return "reads nodes of a graph, not single items"
     return ""
 
 

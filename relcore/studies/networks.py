@@ -602,22 +602,18 @@ def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
 
 
 SIMILARITIES = ("similarity", "centred similarity")
-HELD_OUT = ", held-out rows"
 # runs with a lower best validation accuracy are left out of the mean over epochs, as in the paper
 POOR = 0.5
-_DATA = {"digits": DatasetSpec("digits"), "Cora": DatasetSpec("planetoid", "Cora")}
-_REFERENCES = {
-    "digits": {
-        "encoder": "swept-vision",
-        "architecture": "cnn",
-        "width": 64,
-        "depth": 3,
-        "epochs": 20,
-        "random_state": 1,
-    },
-    "Cora": {"encoder": "graph", "architecture": "gcn2", "layers": 32, "epochs": 50, "random_state": 1},
+_REFERENCE = {
+    "data": "digits",
+    "encoder": "swept-vision",
+    "architecture": "cnn",
+    "width": 64,
+    "depth": 3,
+    "epochs": 20,
+    "random_state": 1,
 }
-_N_ANCHORS = {"digits": 100, "Cora": 300}
+_N_ANCHORS = 100
 _INTERVALS = {"pearson": "Fisher's z", "spearman": "Fisher's z, Bonett and Wright's variance"}
 _CHOSEN = {"plain": "similarity", "centred": "centred similarity"}
 
@@ -627,17 +623,16 @@ class SimilarityPerformance(Study):
     reference.
 
     Similarity is the mean cosine between relative rows of the network and the reference, with random training
-    items as anchors; "centred" (not in the paper) subtracts each space's mean first. Accuracy is that of the
-    test rows (digits) or, as in the paper, of the validation nodes (Cora).
+    items as anchors; "centred" (not in the paper) subtracts each space's mean first. Both, and the accuracy,
+    are of test rows.
     """
 
     options = (
         Option(
             "data",
             "Networks of",
-            ("digits", "Cora"),
+            ("digits",),
             "digits",
-            help="Cora needs Planetoid's raw files (RELSCOPE_DATA).",
         ),
         Option(
             "n_runs",
@@ -659,39 +654,29 @@ class SimilarityPerformance(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        runs = _grid(options["data"])
+        runs = _grid()
         chosen = np.random.default_rng(0).permutation(len(runs))[: options["n_runs"]]
         return [{"data": options["data"], **runs[number]} for number in chosen]
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        data = settings["data"]
-        dataset, encoder = load_dataset(_DATA[data], store), _encoder(settings)
-        reference = {"data": data, **_REFERENCES[data]}
-        if settings == reference:
-            return _measured(encoder, dataset, data, report, None)
+        dataset, encoder = load_dataset(DatasetSpec("digits"), store), _encoder(settings)
+        if settings == _REFERENCE:
+            return _measured(encoder, dataset, report, None)
         training = lambda *progress: report(0, 1, "training the reference first")  # noqa: E731
-        rows = finished_run(self, reference, store, training).arrays
-        return _measured(encoder, dataset, data, report, rows)
+        rows = finished_run(self, _REFERENCE, store, training).arrays
+        return _measured(encoder, dataset, report, rows)
 
     def seconds(self, settings: Settings) -> float:
-        if settings["data"] == "digits":
-            return 1.0 + settings["epochs"] * {"mlp": 1.1, "cnn": 3.6}[settings["architecture"]]
-        diverges = settings["architecture"] == "gin" and settings["layers"] > 8
-        return 3.0 + (2 if diverges else settings["epochs"]) * settings["layers"] * 0.1
+        return 1.0 + settings["epochs"] * {"mlp": 1.1, "cnn": 3.6}[settings["architecture"]]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
-        table, chosen = _finished(table), _CHOSEN[options["similarity"]]
-        if not len(table):
-            return {}
-        charts, good = {"over models": _scatter(table, chosen)}, _good(table)
+        chosen, good = _CHOSEN[options["similarity"]], _good(table)
+        charts = {"over models": _scatter(table, chosen)}
         return charts | ({"over epochs": _by_epoch(good, chosen)} if len(good) else {})
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        table, rows = _finished(table), []
-        good, held_out = _good(table), [f"{name}{HELD_OUT}" for name in SIMILARITIES]
-        # If anchors are among the rows, also give the score of the held-out rows alone.
-        names = [name for name in (*SIMILARITIES, *held_out) if name in table and table[name].notna().all()]
-        for name in names if len(table) else ():
+        good, rows = _good(table), []
+        for name in SIMILARITIES:
             for kind, title in NAMES.items():
                 found = correlation(table[name], table.accuracy, kind)
                 rows.append(finding(f"{title} over models, {name}", found, _INTERVALS[kind]))
@@ -703,7 +688,7 @@ class SimilarityPerformance(Study):
         return findings_table(rows)
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        table, chosen = _finished(table), _CHOSEN[options["similarity"]]
+        chosen = _CHOSEN[options["similarity"]]
         if len(table) < 4:
             return ""
         over_models = correlation(table[chosen], table.accuracy)
@@ -716,36 +701,21 @@ class SimilarityPerformance(Study):
         )
 
 
-def _grid(data: str) -> list[dict[str, Any]]:
-    if data == "Cora":
-        axes = {
-            "encoder": ["graph"],
-            "architecture": ["gcn2", "gin"],
-            "layers": [32, 64],
-            "dropout": [0.1, 0.5],
-            "activation": ["relu", "tanh"],
-            "convolution_activation": ["relu", "tanh"],
-            "optimizer": ["adam", "sgd"],
-            "learning_rate": [0.01, 0.02],
-            "epochs": [10, 30, 50],
-            "random_state": [0, 1, 2, 3, 4],
-        }
-    else:
-        axes = {
-            "encoder": ["swept-vision"],
-            "architecture": ["mlp", "cnn"],
-            "width": [16, 64],
-            "depth": [1, 2, 3],
-            "activation": ["relu", "tanh"],
-            "dropout": [0.0, 0.3],
-            "rate": [("adam", 0.001), ("adam", 0.0003), ("sgd", 0.02), ("sgd", 0.1)],
-            "epochs": [4, 8, 15],
-            "random_state": [0, 1, 2, 3, 4],
-        }
+def _grid() -> list[dict[str, Any]]:
+    axes = {
+        "encoder": ["swept-vision"],
+        "architecture": ["mlp", "cnn"],
+        "width": [16, 64],
+        "depth": [1, 2, 3],
+        "activation": ["relu", "tanh"],
+        "dropout": [0.0, 0.3],
+        "rate": [("adam", 0.001), ("adam", 0.0003), ("sgd", 0.02), ("sgd", 0.1)],
+        "epochs": [4, 8, 15],
+        "random_state": [0, 1, 2, 3, 4],
+    }
     combinations = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     for one in combinations:
-        if "rate" in one:
-            one["optimizer"], one["learning_rate"] = one.pop("rate")
+        one["optimizer"], one["learning_rate"] = one.pop("rate")
     return combinations
 
 
@@ -753,14 +723,9 @@ def _encoder(settings: Settings) -> TrainedEncoder:
     return encoder_from_json({name: value for name, value in settings.items() if name != "data"})
 
 
-def _measured(
-    encoder, dataset, data: str, report: Progress, reference: dict[str, np.ndarray] | None
-) -> RunResult:
-    rows, anchors = _rows_and_anchors(dataset, data)
-    no_anchor = ~np.isin(rows, anchors)
+def _measured(encoder, dataset, report: Progress, reference: dict[str, np.ndarray] | None) -> RunResult:
+    rows, anchors = _rows_and_anchors(len(dataset))
     compared: dict[str, list[float]] = {name: [] for name in SIMILARITIES}
-    if not no_anchor.all():  # only on Cora, as published; the digits' rows are always held out
-        compared |= {f"{name}{HELD_OUT}": [] for name in SIMILARITIES}
     kept: list[dict[str, np.ndarray]] = []
 
     def watch(vectors: np.ndarray) -> None:
@@ -769,18 +734,10 @@ def _measured(
             kept.append(own)
             return
         for name, curve in compared.items():
-            plain = name.removesuffix(HELD_OUT)
-            chosen = slice(None) if name == plain else no_anchor
-            curve.append(_mean_cosine(own[plain][chosen], reference[plain][chosen]))
+            curve.append(_mean_cosine(own[name], reference[name]))
 
-    try:
-        facts = encoder.train(dataset, report, watch).metadata
-    except SpaceError as error:
-        if "diverged" not in str(error):
-            raise
-        return RunResult({"outcome": "diverged", "best validation accuracy": 0.0, "accuracy": None})
-    best = facts["epoch"] - 1
-    accuracy = facts.get("test_accuracies", facts["accuracies"])
+    facts = encoder.train(dataset, report, watch).metadata
+    best, accuracy = facts["epoch"] - 1, facts["test_accuracies"]
     values = {
         "outcome": "trained",
         "best epoch": facts["epoch"],
@@ -798,13 +755,9 @@ def _measured(
     return RunResult(values | {"accuracy by epoch": [round(one, 5) for one in accuracy]})
 
 
-def _rows_and_anchors(dataset, data: str) -> tuple[np.ndarray, np.ndarray]:
-    rng, n = np.random.default_rng(0), len(dataset)
-    if data == "Cora":
-        return np.arange(n), np.sort(rng.choice(n, _N_ANCHORS[data], replace=False))
-
-    test = held_out_rows(n)
-    return test, np.sort(rng.choice(np.setdiff1d(np.arange(n), test), _N_ANCHORS[data], replace=False))
+def _rows_and_anchors(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng, test = np.random.default_rng(0), held_out_rows(n)
+    return test, np.sort(rng.choice(np.setdiff1d(np.arange(n), test), _N_ANCHORS, replace=False))
 
 
 def _relative(vectors: np.ndarray, rows: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
@@ -819,10 +772,6 @@ def _relative(vectors: np.ndarray, rows: np.ndarray, anchors: np.ndarray) -> dic
 def _mean_cosine(a: np.ndarray, b: np.ndarray) -> float:
     cosines = np.vecdot(unit_rows(a), unit_rows(b))
     return float(cosines.mean(dtype=np.float64))
-
-
-def _finished(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table.outcome == "trained"]
 
 
 def _good(table: pd.DataFrame) -> pd.DataFrame:
@@ -864,8 +813,5 @@ def _groups(rows: pd.DataFrame, similarity: str, head: str, correlations: dict[s
 
 
 def model_label(row: dict[str, Any]) -> str:
-    size = f"{row['depth']} × {row['width']}" if "depth" in row else f"{row['layers']} layers"
-    return (
-        f"{row['activation']}, {size}, dropout {row['dropout']:g}, rate {row['learning_rate']:g},"
-        f" {row['epochs']} epochs"
-    )
+    size, rate = f"{row['depth']} × {row['width']}", f"rate {row['learning_rate']:g}"
+    return f"{row['activation']}, {size}, dropout {row['dropout']:g}, {rate}, {row['epochs']} epochs"

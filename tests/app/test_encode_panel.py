@@ -23,7 +23,7 @@ def tab(queue, make_session, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
     def open_tab(name: str = "Bundled"):
-        state = {"data.kind": name, "bundled.kind": "Texts, pictures and graphs"}
+        state = {"data.kind": name, "bundled.kind": "Texts and pictures"}
         return make_session(60, ("data",), state)
 
     return open_tab

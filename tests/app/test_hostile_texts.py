@@ -115,7 +115,7 @@ def test_no_page_renders_a_users_text(hostile, sent):
         hostile.at.session_state["data.kind"] = kind
         hostile.open("data")
     hostile.at.session_state["data.kind"] = "Bundled"
-    hostile.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
+    hostile.at.session_state["bundled.kind"] = "Texts and pictures"
     hostile.at.session_state["spaces.more"] = hostile.at.session_state["data.store"] = True
     hostile.open("data")
     assert found_in(sent) == []

@@ -14,8 +14,6 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.base.numbers import short
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
-from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.runs.store import Progress, Store
@@ -36,6 +34,7 @@ from relcore.studies.study import (
     mean,
     states,
 )
+from relscope_studies.graphs import load_graph
 
 if TYPE_CHECKING:
     import torch
@@ -663,8 +662,7 @@ def _heat_map(
 
 
 def _trained_networks(settings: Settings, store: Store, report: Progress) -> RunResult:
-    dataset = load_dataset(DatasetSpec("planetoid", settings["data"]), store)
-    graph, kind, n_states = dataset.graph(), settings["architecture"], settings["n_states"]
+    graph, kind, n_states = load_graph(settings["data"]), settings["architecture"], settings["n_states"]
     nodes, anchors = compared_nodes(graph)
     kept = np.r_[nodes, anchors]
     models, rows, answers, accuracies = _models(n_states), [], [], []
@@ -679,7 +677,8 @@ def _trained_networks(settings: Settings, store: Store, report: Progress) -> Run
         report(len(models) + state, len(models) + n_states, f"{ARCHITECTURES[kind]}, {_DEEP} layers")
         layers.append(trained(kind, _DEEP, **_given(graph, {}, state))[0][:, kept])
     arrays = {"rows": np.array(rows), "layers": np.array(layers), "answers": np.array(answers)}
-    facts = {"accuracies": accuracies, "nodes": len(nodes), "ids": [dataset.ids[node] for node in kept]}
+    ids = [f"{settings['data']}/{node}" for node in kept]
+    facts = {"accuracies": accuracies, "nodes": len(nodes), "ids": ids}
     return RunResult({**facts, "anchors": len(anchors)}, arrays | {"truth": graph.y.numpy()[nodes]})
 
 

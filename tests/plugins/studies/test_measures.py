@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from relscope_studies import measures
+from relscope_studies.graphs import load_graph
 from resi import PAGE, page
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 from sklearn.metrics import average_precision_score
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, run_job, run_row, study_of
 
@@ -160,7 +159,7 @@ def small_graph(tmp_path, monkeypatch):
 
 
 def test_of_nodes_with_the_same_neighbours_one_is_compared(small_graph):
-    graph = load_dataset(DatasetSpec("planetoid", "Cora")).graph()
+    graph = load_graph("Cora")
     nodes, anchors = measures.compared_nodes(graph)
     assert (len(nodes), nodes.max(), len(anchors)) == (79, 638, 300)
     assert not set(nodes) & set(anchors)

@@ -74,11 +74,9 @@ def test_files_and_folders_of_others_are_refused_by_every_source(shared, closed)
         DatasetSpec("folder", str(folder)),
         DatasetSpec("folder", str(folder / "pictures")),
         DatasetSpec("huggingface", str(folder)),
-        DatasetSpec("planetoid", "Cora", options=(("folder", str(folder)),)),
     ]
     for spec in specs:
         refused(load_dataset, spec)
-    for spec in specs[:4]:
         refused(columns_of, spec)
     refused(catalog.available, folder)
     refused(available_datasets, folder)

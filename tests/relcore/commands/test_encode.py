@@ -11,8 +11,8 @@ from relcore.catalog.catalog import encode
 from relcore.commands.encode import dataset_spec, encoders_of
 from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.sentences import PooledWords, TfidfSvd
-from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision, TimmVision
-from relcore.encoders.vision import GraphEncoder, SmallVision
+from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
+from relcore.encoders.vision import SmallVision
 from relcore.files.reading import load_space
 
 NONE = dict.fromkeys(
@@ -74,15 +74,11 @@ def test_encoders_by_name():
     assert chosen("tfidf", n=200) == [TfidfSvd(50)]
     assert chosen("tfidf", dimensions=9, random_state=1) == [TfidfSvd(9, random_state=1)]
     assert chosen("words", weighting="idf") == [PooledWords(weighting="idf")]
-    assert chosen("gcn2,gin", layers="3", width=16, kind="graph") == [
-        GraphEncoder("gcn2", 3, 16),
-        GraphEncoder("gin", 3, 16),
-    ]
     assert chosen("owner/bert", layers="4, -1", pooling="cls") == [
         PretrainedText("owner/bert", (4, -1), "cls")
     ]
     assert chosen("owner/vit", kind="images") == [PretrainedVision("owner/vit")]
-    assert chosen("timm:timm/resnet18", kind="images") == [TimmVision("timm/resnet18")]
+    assert chosen("small-vision:mlp", kind="images") == [SmallVision("mlp")]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ def encoded(own_store):
 
 def test_bundled_gensim_file_and_json(files, tmp_path):
     assert space_spec("word2vec-novels") == SpaceSpec("bundled", "word2vec-novels")
-    assert space_spec("glove-twitter-25") == SpaceSpec("gensim-data", "glove-twitter-25")
     assert space_spec("first.npz") == SpaceSpec("file", "first.npz")
     limited = SpaceSpec("file", "first.npz", 10, (("invalid", "drop"),))
     (tmp_path / "spec.json").write_text(json.dumps(limited.to_json()))

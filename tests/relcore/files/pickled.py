@@ -1,18 +1,13 @@
 """Files that have a pickle in them, or instead of them, for each reader that could come to unpickle it."""
 
 import io
-import pickle
 import zipfile
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
-from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
 from relcore.files.reading import load_space
 from relcore.migrate import adapters as export
 from relcore.sharded.space import ShardedSpace
@@ -91,25 +86,6 @@ def archive(member):
     return write
 
 
-def graph(part):
-    def write(folder, pickled):
-        raw = folder / "Cora" / "raw"
-        raw.mkdir(parents=True, exist_ok=True)
-        eye, classes = np.eye(6, 3, dtype=np.float32), np.eye(6, 2, dtype=np.int32)
-        parts = {"x": eye[:2], "allx": eye[:4], "tx": eye[4:]}
-        parts = {name: sparse.csr_matrix(rows) for name, rows in parts.items()}
-        parts |= {"y": classes[:2], "ally": classes[:4], "ty": classes[4:]}
-        parts["graph"] = defaultdict(list, {0: [1], 1: [0]})
-        for name, content in parts.items():
-            (raw / f"ind.cora.{name}").write_bytes(pickle.dumps(content, protocol=3))
-        (raw / "ind.cora.test.index").write_text("4\n5\n")
-        if pickled is not None:
-            (raw / f"ind.cora.{part}").write_bytes(pickled)
-        return raw / f"ind.cora.{part}"
-
-    return write
-
-
 def shards(folder, pickled):
     (folder / "s").mkdir(exist_ok=True)
     (folder / "s" / "part-0.npy").write_bytes(npy(None))
@@ -148,10 +124,6 @@ def model(folder, pickled):
     return place / "model.safetensors"
 
 
-def of_graph(folder):
-    return load_dataset(DatasetSpec("planetoid", "Cora", options=(("folder", str(folder)),))).graph()
-
-
 CASES = {
     "pt": Case(bare("x.pt", torch_file), lambda folder: load_space(folder / "x.pt")),
     "pt archive": Case(torch_archive, lambda folder: load_space(folder / "x.pt")),
@@ -161,8 +133,6 @@ CASES = {
     "npz": Case(archive("vectors"), lambda folder: load_space(folder / "x.npz")),
     "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
-    "planetoid graph": Case(graph("graph"), of_graph),
-    "planetoid rows": Case(graph("allx"), of_graph),
     "adapter": Case(adapter_file, lambda folder: export.load(folder)),
     "shards": Case(shards, lambda folder: ShardedSpace.open(str(folder / "s")).whole()),
 }
