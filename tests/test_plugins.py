@@ -215,7 +215,7 @@ def test_the_app_lists_them(installed, look, files, monkeypatch):
     session.change("selectbox", "all-pairs.metric", METRIC)
     assert not session.errors
     session.at.session_state["data.kind"] = "Bundled"
-    session.at.session_state["bundled.kind"] = "Texts, pictures and graphs"
+    session.at.session_state["bundled.kind"] = "Texts and pictures"
     session.open("data")
     entries = session.selectbox(key="encode.entry").options
     texts = next(entry for entry in entries if "English" in entry)

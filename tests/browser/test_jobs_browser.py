@@ -17,7 +17,7 @@ NETWORK = "MLP 64, state 0 · digits"
 def encoding(page, app):
     page.goto(f"{app}/spaces")  # as an earlier version called it
     page.get_by_text("Bundled", exact=True).click()
-    page.get_by_text("Texts, pictures and graphs", exact=True).click()
+    page.get_by_text("Texts and pictures", exact=True).click()
     page.get_by_role("button", name="Encode and compare").wait_for()
     settle(page)
     return page
