@@ -63,10 +63,9 @@ class DatasetSpec:
     limit : int, optional
         At most n items: the first, or the same number per class (folders of images, Wikipedia).
     options : tuple of (key, value)
-        digits: ``("look", "inverted")``, see `bundled.LOOKS`. Tables: ``("empty", "drop")``, ``("id_column",
-        name)``, ``("encoding", name)``; see `datasets.with_options`. Wikipedia: ``("articles", 16)``,
-        ``("per_article", 400)`` and ``("fewest", 250)``, see `bundled.wikipedia_dataset`. Hugging Face:
-        ``("config", name)``.
+        Tables: ``("empty", "drop")``, ``("id_column", name)``, ``("encoding", name)``; see
+        `datasets.with_options`. Wikipedia: ``("articles", 16)``, ``("per_article", 400)`` and
+        ``("fewest", 250)``, see `datasets.wikipedia_dataset`. Hugging Face: ``("config", name)``.
     """
 
     source: str

@@ -41,7 +41,7 @@ class Theme:
         Lines inside a plot; the frame of a pane.
     neutral, null : str
         Points without a category; the band of the chance level.
-    accent, on_accent : str
+    accent : str
         Buttons, links and emphasis; text on them.
     font : str
         A CSS font stack that needs no network.
@@ -57,7 +57,6 @@ class Theme:
     neutral: str
     null: str
     accent: str
-    on_accent: str
     font: str = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 
     @property
@@ -81,7 +80,6 @@ LIGHT = Theme(
     neutral="#b4b7c3",
     null="#d5d7e0",
     accent="#4338a8",
-    on_accent="#ffffff",
 )
 
 DARK = Theme(
@@ -95,7 +93,6 @@ DARK = Theme(
     neutral="#656b80",
     null="#3d4254",
     accent="#aaa3ff",
-    on_accent="#14122e",
 )
 
 

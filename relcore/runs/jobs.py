@@ -48,14 +48,13 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job: counts, seconds, units per second, time left."""
+    """The state of a job: counts, seconds, time left."""
 
     state: State
     done: int = 0
     total: int = 0
     message: str = ""
     seconds: float = 0.0
-    rate: float | None = None
     seconds_left: float | None = None
     error: str = ""
 
@@ -107,7 +106,6 @@ class Job:
             return replace(
                 self._status,
                 seconds=now - self._started if self._started else 0.0,
-                rate=self._left.rate(now),
                 seconds_left=self._left.left(now) if self._status.state == "running" else None,
             )
 
