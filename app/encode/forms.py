@@ -135,19 +135,17 @@ def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
 
 
 def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
-    """A dataset that is bundled, lies in the data folder, or comes from the hub."""
+    """A dataset that is bundled, or lies in the data folder."""
 
     def line(entry: DatasetEntry) -> str:
         many = "" if entry.n is None else f", {entry.n:,}"
-        network = "" if entry.where == "here" else " · needs the network"
-        return f"{entry.name} · {_KINDS[entry.kind]}{many}{network}"
+        return f"{entry.name} · {_KINDS[entry.kind]}{many}"
 
-    entries = sorted(available(folder), key=lambda entry: entry.where != "here")  # stable
     look = {"format_func": line, "label_visibility": "collapsed"}
-    entry = st.selectbox("Dataset", entries, key="encode.entry", **look, **_KEEP)
+    entry = st.selectbox("Dataset", available(folder), key="encode.entry", **look, **_KEEP)
     st.caption(f"{plain(entry.description[0].upper() + entry.description[1:])}.")
     try:
-        return read_dataset(entry.spec, entry.where == "here")
+        return read_dataset(entry.spec, here=True)
     except SpaceError as error:
         messages.error(error)
         return None

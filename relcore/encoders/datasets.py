@@ -25,7 +25,6 @@ from relcore.encoders.encoder import (
     DatasetEntry,
     DatasetOptions,
     DatasetSpec,
-    Kind,
     dataset_place,
     evenly,
     hub_answers,
@@ -463,15 +462,6 @@ def _chosen(place: Path | str, split: str, splits: Sequence[str]) -> str:
 
 # Hugging Face datasets by name or folder.
 
-_LISTED = (
-    ("ylecun/mnist", "images", "test", 10_000, "handwritten digits, 28 × 28, 10 classes"),
-    ("zalando-datasets/fashion_mnist", "images", "test", 10_000, "clothes, 28 × 28, 10 classes"),
-    ("uoft-cs/cifar10", "images", "test", 10_000, "photographs, 32 × 32, 10 classes"),
-    ("fancyzhx/ag_news", "texts", "test", 7_600, "news, 4 classes"),
-    ("fancyzhx/dbpedia_14", "texts", "test", 70_000, "encyclopedia entries, 14 classes"),
-    ("stanfordnlp/imdb", "texts", "test", 25_000, "film reviews, 2 classes"),
-)
-
 
 def hub_table(spec: DatasetSpec) -> HubTable:
     """One split of a dataset of the hub, or of a folder that `datasets` can load.
@@ -489,10 +479,10 @@ def hub_table(spec: DatasetSpec) -> HubTable:
             f"expected a folder or the hub's name of a dataset ('owner/name'), got {spec.name!r}, where there"
             " is nothing; check the spelling, or choose the source 'file' for a single file"
         )
-    if access.shared() and not here and spec.name not in (names := [name for name, *_ in _LISTED]):
+    if access.shared() and not here:
         raise SpaceError(
-            f"{spec.name!r:.80}: this app is shared, so it downloads only the datasets of its list,"
-            f" {quote(names)}; ask whoever runs it to download this one"
+            f"{spec.name!r:.80}: this app is shared, so it downloads no datasets; ask whoever runs it to"
+            " download this one"
         )
     short = spec.name.rsplit("/", 1)[-1]
     if not datasets.config.HF_HUB_OFFLINE and hub_answers():
@@ -638,41 +628,26 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """The list of datasets: bundled ones, a few of the hub, and those in the data folder (default
-    RELSCOPE_DATA), up to two folders deep.
+    """The list of datasets: bundled ones, and those in the data folder (default RELSCOPE_DATA), up to two
+    folders deep.
 
-    Does not use the network; reads only names and headers of files, and lists at most 200.
+    Reads only names and headers of files, and lists at most 200.
     """
     folder = access.allowed(data_folder) if data_folder else access.data_folder()
     entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
-    hub = [
-        DatasetEntry(
-            name,
-            kind,
-            DatasetSpec("huggingface", name, split),
-            "here" if downloaded(name) else "needs the network",
-            n,
-            description,
-        )
-        for name, kind, split, n, description in _LISTED
-    ]
-    return [*_bundled(), *entries, *hub]
-
-
-def _here(name: str, kind: Kind, spec: DatasetSpec, n: int | None, description: str) -> DatasetEntry:
-    return DatasetEntry(name, kind, spec, "here", n, description)
+    return [*_bundled(), *entries]
 
 
 def _bundled() -> Iterator[DatasetEntry]:
     articles = "sentences of {} Wikipedia articles, which are the labels"
     languages = f"the same sentences in {len(LANGUAGES)} languages, for parallel anchors"
     digits = "scikit-learn's handwritten digits, 8 × 8, 10 classes"
-    yield _here("digits", "images", DatasetSpec("digits"), 1797, digits)
-    yield _here("wikipedia, 16 articles", "texts", TASK, 5482, articles.format(16))
-    yield _here("wikipedia", "texts", DatasetSpec("wikipedia"), 18214, articles.format(103))
+    yield DatasetEntry("digits", "images", DatasetSpec("digits"), 1797, digits)
+    yield DatasetEntry("wikipedia, 16 articles", "texts", TASK, 5482, articles.format(16))
+    yield DatasetEntry("wikipedia", "texts", DatasetSpec("wikipedia"), 18214, articles.format(103))
     for code, language in LANGUAGES.items():
         spec = DatasetSpec("parallel", code)
-        yield _here(f"everyday sentences, {language}", "texts", spec, N_SENTENCES, languages)
+        yield DatasetEntry(f"everyday sentences, {language}", "texts", spec, N_SENTENCES, languages)
 
 
 def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
@@ -682,7 +657,7 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
             for split in _image_splits(folder) or [""]:
                 spec = DatasetSpec("folder", str(folder), split)
                 name = f"{folder.name}/{split}" if split else folder.name
-                yield _here(name, "images", spec, None, "folder of pictures")
+                yield DatasetEntry(name, "images", spec, None, "folder of pictures")
             return  # sub-folders are classes
         for split, paths in tables.items():
             with suppress(SpaceError):
@@ -713,7 +688,7 @@ def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[Datase
         if len(paths) > 1:
             spec = DatasetSpec("folder", str(folder), split)
         description = f"{suffix} file; columns {', '.join(columns)}"
-        yield _here(_table_name(first), kind, spec, None if table is None else len(table), description)
+        yield DatasetEntry(_table_name(first), kind, spec, None if table is None else len(table), description)
 
 
 # Lists of pairs: sentences and their translations, or ids of two spaces.

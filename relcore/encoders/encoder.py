@@ -178,7 +178,6 @@ class DatasetEntry:
     name: str
     kind: Kind
     spec: DatasetSpec
-    where: Literal["here", "needs the network"]
     n: int | None
     description: str
 

@@ -332,7 +332,6 @@ def matrices_figure(
     data: Matrices,
     theme: Theme = LIGHT,
     width: int = 1000,
-    height: int | None = None,
     picked: tuple[int, int, int] | None = None,
 ) -> go.Figure:
     """All panels in a grid, with column names above and row names at the left.
@@ -345,8 +344,6 @@ def matrices_figure(
     lines, across = data.grid(fitting)
     room = _Room(data, width, across)
     cell, most = room.cell_height, data.most[0]
-    if height is not None:
-        cell = max(8, (height - lines * room.head) / (lines * most))
     total = lines * (cell * most + room.head)
     ramp = [[i / 4, color] for i, color in enumerate(ramp_of(theme))]
     places, ticks = data.ticks()

@@ -55,7 +55,7 @@ def test_datasets_by_name(tmp_path):
     (tmp_path / "twice.csv").write_text("text,id\nhello,a\nbye,a\n")
     assert named("twice.csv") == DatasetSpec("file", "twice.csv")
     assert named("folder", split="test") == DatasetSpec("folder", "folder", "test")
-    assert named("stanfordnlp/imdb") == DatasetSpec("huggingface", "stanfordnlp/imdb", "test")
+    assert named("stanfordnlp/imdb") == DatasetSpec("huggingface", "stanfordnlp/imdb")
     assert named("owner/name", config="small") == DatasetSpec(
         "huggingface", "owner/name", options=(("config", "small"),)
     )
