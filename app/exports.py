@@ -121,7 +121,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             )
         formats.caption(about)
         if "parquet" in kinds:
-            formats.code(how_to_open(figure.filename("parquet")), language=None)
+            formats.code(how_to_open(figure.filename("parquet")), language=None, wrap_lines=True)
     with formats:
         _say_what_failed(failed)
 

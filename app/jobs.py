@@ -264,7 +264,7 @@ def _awaited(job: Job, status: JobStatus) -> str:
         return status.message
     running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]
     if len(running) < queue().n_workers:
-        return f"starting a worker{f' · {cost_in_words(job.expected)} from then on' if job.expected else ''}"
+        return f"starting a worker{f', then {cost_in_words(job.expected)}' if job.expected else ''}"
     return f"after {running[0]}{f' or {len(running) - 1} more' * (len(running) > 1)}"
 
 

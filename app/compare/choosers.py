@@ -168,6 +168,7 @@ def _show(workspace: Workspace, *panes: str) -> None:
 def view_choosers(workspace: Workspace, pair: Match) -> None:
     with menu("View", "view-choosers", icon=":material/tune:") as is_open:
         if not is_open:
+            st.space(320)  # the menu opens where there is room
             return
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)

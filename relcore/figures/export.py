@@ -159,6 +159,8 @@ except ImportError:
     sys.exit("This Python has no Relscope. Use the one in Relscope's folder: .venv/bin/python {name}.py")
 
 # All settings. Change one, and the figure and its numbers follow.
+# source, target: the spaces. anchors: ids. view: colours and example rows. reduction: the map. look: filter.
+# "key" and "…_digest" are fingerprints, which tell if the data has changed: leave them as they are.
 recipe = {recipe}
 
 print("Drawing {name}; a map by UMAP or t-SNE takes minutes …", flush=True)

@@ -33,7 +33,7 @@ class Stars {
     const gaps = !worded && numbers.some((number) => number > 2 * rows.length);
     const told = Array.from(numbered ? rows : [], (row, i) => [...(gaps ? [] : [numbers[i] ?? i + 1]), ...(worded || gaps ? [shortened(nameOf(row), 14)] : [])].join(" "));
     this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
-    this.numbered = numbered;
+    [this.numbered, this.named] = [numbered, gaps];
     this.letters = Math.max(2, ...told.map((text) => text.length));
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
@@ -79,7 +79,7 @@ class Stars {
   /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star, at an edge of the pane on the other side. */
   place(pixel, width) {
     if (!this.shown) return;
-    const [shapes, numbers, diameter] = [this.shapes.children, this.numbers.children, this.diameter];
+    const [shapes, numbers, diameter, taken] = [this.shapes.children, this.numbers.children, this.diameter, []];
     for (let i = 0; i < this.rows.length; i++) {
       const place = pixel(this.rows[i]);
       for (const one of [shapes[i], numbers[i]]) if (one) change(one, "visibility", place ? "visible" : "hidden");
@@ -92,6 +92,11 @@ class Stars {
       numbers[i].setAttribute("x", (left ? x - beside : x + beside).toFixed(1));
       numbers[i].setAttribute("y", (below ? y + above + NUMBER_HEIGHT : y - above).toFixed(1));
       numbers[i].setAttribute("text-anchor", left ? "end" : "start");
+      if (!this.named) continue;
+      const wide = LETTER_WIDTH * numbers[i].textContent.length;
+      const free = taken.every(([from, to, at]) => x + wide < from || x > to || Math.abs(y - at) > NUMBER_HEIGHT + 2);
+      if (free) taken.push([x, x + wide, y]);
+      else change(numbers[i], "visibility", "hidden");
     }
   }
 }

@@ -589,7 +589,7 @@ def scores_report(
 def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
     """The cells of a `score_table` for people, the head first."""
     numbers = ["n"] * (table["n"].nunique() > 1)
-    rows = [[head, *numbers, "metric", "score", "±", "chance level", "its 95 %"]]
+    rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
         cells = [row.form, *([f"{row.n:,}"] if numbers else []), row.metric.split(",")[0], short(row.score)]
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
