@@ -24,6 +24,7 @@ first_imports.wait()
 from app import messages, places, saving, session, sharing, toolbar  # noqa: E402
 from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
+from app.glossary.terms import term  # noqa: E402
 from app.spaces import loading  # noqa: E402
 from relcore.base.errors import (  # noqa: E402
     NoCommonId,
@@ -43,6 +44,7 @@ st.set_page_config(
     layout="wide",
     menu_items={
         "about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."
+        f" {term('all', 'All terms, with pictures')}"
     },
 )
 st.logo(str(ROOT / "assets" / "logo.svg"), size="large", icon_image=str(ROOT / "assets" / "icon.svg"))

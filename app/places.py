@@ -53,7 +53,7 @@ EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchor
 CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link"))
 MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
 RESEARCH = Place("research", "science", ("Studies", "Papers", "Universe"))
-DATA = Place("data", "database")  # opened by the button at the top left of every place
+DATA = Place("data", "database")  # opened by a button at the top left
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
 # The pages of earlier versions, which links may still name.
 FORMER = {

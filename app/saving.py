@@ -312,7 +312,7 @@ def draw_notice(page: str) -> None:
         _dismiss()
         return
     text = f"Last session restored, {counted(n_steps, 'step')} to undo."
-    button = "Start new", "autosave.new", ":material/add:", _start_new
+    button = "Start new", "autosave.new", ":material/add:", start_new
     if own.offered:
         text = "This page shows what you opened."
         button = "Open my last session", "autosave.open", ":material/history:", _open_offered
@@ -323,7 +323,8 @@ def draw_notice(page: str) -> None:
             st.button(label, key=key, type="tertiary", icon=icon, on_click=act)
 
 
-def _start_new() -> None:
+def start_new() -> None:
+    """Begin a new session, as one step that can be undone."""
     session.become("start a new session", new_workspace())
     session.select(())
     _dismiss()

@@ -31,7 +31,6 @@ _SELECTION = "relscope.selection"
 _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
-_EXAMPLE_INSTEAD_OF = "relscope.migrate-example-instead-of"
 _AWAITED = "relscope.encodings-awaited"
 ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"  # what was asked for
 
@@ -42,7 +41,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     - Spaces are distinct, at least one. A chosen source or target joins them; a removed one is replaced.
     - Other models are among the spaces, and neither source nor target.
     - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
-    - Other colours or other spaces show all classes; other spaces have no filter.
+    - Other colours or other spaces show all classes; other spaces have no filter, and end Migrate's example.
 
     `settle`, in the next run, settles everything that depends on the rows of the spaces. Raises a SpaceError
     for more than `MOST_ANCHORS` anchors.
@@ -76,6 +75,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
         view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
         look=look,
+        example=changed.example and (ends == old or not before.example),
     )
     return changed if settled == changed else settled
 
@@ -175,13 +175,14 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
 
 
 def migrate_example(chosen: bool) -> None:
-    """Let Migrate open its example instead of the present pair, until the pair changes."""
-    st.session_state[_EXAMPLE_INSTEAD_OF] = workspace().models[:2] if chosen else None
+    """Let Migrate open its example instead of the present pair, until the pair changes, as a step of its
+    own."""
+    edit("open the example of Migrate" if chosen else "leave the example of Migrate", example=chosen)
 
 
 def migrates_example() -> bool:
     """Whether Migrate opens its example: it was asked for, or nobody has chosen another pair."""
-    return workspace().models[:2] in (BUNDLED, st.session_state.get(_EXAMPLE_INSTEAD_OF))
+    return workspace().example or workspace().models[:2] == BUNDLED
 
 
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:

@@ -12,7 +12,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import compute, messages, saving, session
 from app.compare.headline import comparing
-from app.glossary.terms import term
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain, plain_html, plain_name
@@ -25,7 +24,7 @@ from app.widgets import (
     space_labels,
     strategy_choosers,
 )
-from app.workspace import MOST_MODELS, Workspace, from_session_file, session_json, with_selection
+from app.workspace import BUNDLED, MOST_MODELS, Workspace, from_session_file, session_json, with_selection
 from relcore.base.environment import described, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
@@ -39,6 +38,7 @@ from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
 _MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
+_STEPS_SHOWN = 5  # in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces
 
 # The deferred work of this run: the place to draw, its container, and whether the browser shows a place
@@ -108,7 +108,7 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
 
 
 def _draw() -> None:
-    """Draw the toolbar, once in each run."""
+    """Draw the toolbar, once in each run. Start has a larger button for data."""
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
@@ -121,7 +121,7 @@ def _draw() -> None:
         with row:
             look = {"icon": ":material/database:", "disabled": place is DATA}
             help_ = "Your own vectors, texts or pictures, and those that are bundled"
-            if st.button("Data", key="toolbar.data", help=help_, **look):
+            if place is not START and st.button("Data", key="toolbar.data", help=help_, **look):
                 go(DATA)
             if _shows_pair(place):
                 space_choosers(workspace)
@@ -159,8 +159,11 @@ def move_in_history() -> None:
         history = session.history()
         undo = "Undone", history.undo_step, history.undo
         told, step, move = undo if verb == "Undo" else ("Done again", history.redo_step, history.redo)
+        left = session.workspace().example
         move()
-        st.session_state[_MOVED] = f"{told}: {step}", session.workspace()
+        st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
+        if left and not now.example and now.models[:2] == BUNDLED:  # where Migrate shows nothing else
+            go(START)
 
 
 def _moved() -> str:
@@ -301,11 +304,15 @@ def _session_file(workspace: Workspace) -> None:
             " files and does not contain them: load them first, then open it. For the bundled spaces, the"
             " address bar is a link to this view."
         )
+        new = {"icon": ":material/add:", "on_click": saving.start_new, "width": "stretch"}
+        st.button("Start a new session", help="You can undo it, as any other step.", **new)
+        if steps := [plain_name(step) for step, _ in session.history().steps[0]]:
+            latest = "; ".join(steps[: -_STEPS_SHOWN - 1 : -1])
+            st.caption(f":material/undo: {counted(len(steps), 'step')} to undo. The latest: {latest}.")
         n, n_bytes = cached_size()
         if resolve() != "cpu" or n:
             now = f"{counted(n, 'array')} of rows, {n_bytes / 1e9:.2f} GB"
             st.caption(f":material/memory: {described()}: held for all sessions now: {now}.")
-        st.caption(f":material/menu_book: {term('all', 'All terms, with pictures')}")
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:

@@ -42,7 +42,8 @@ BOOTSTRAPPED = "bootstrap"
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
-    `others` are further spaces that Explore shows beside the source and the target.
+    `others` are further spaces that Explore shows beside the source and the target. With `example` Migrate
+    opens its example instead of them.
     `anchors_from` is "strategy n random_state", `BOOTSTRAPPED`, or "" for anchors changed by hand. Pinned
     anchors stay when a new strategy is chosen.
     """
@@ -65,6 +66,7 @@ class Workspace:
     oriented: bool = True
     look: MapLook = MapLook()
     others: tuple[SpaceSpec, ...] = ()
+    example: bool = False
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -117,7 +119,7 @@ def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
 
 
 # Settings that version 0.1.0 lacked; left out at their defaults, so that earlier session files stay equal.
-_NEWER = ("stars", "oriented", "look", "others")
+_NEWER = ("stars", "oriented", "look", "others", "example")
 
 
 class History:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import session
 from app.compute import colors_of
-from app.glossary.terms import linked
+from app.glossary.terms import term
 from app.page_settings import menu
 from app.widgets import bound
 from app.workspace import Workspace
@@ -95,6 +95,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
     widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
+    known = {OWN: "own-axes", "absolute": "absolute"}  # terms of the glossary
     if len(set(widths)) > 1:
         captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
     with st.container(key="idea"):
@@ -106,7 +107,10 @@ def switch(workspace: Workspace, pair: Match) -> None:
             lambda form: _show(workspace, form, *workspace.panes[1:]),
             options=list(captions),
             format_func=lambda form: _POSITIONS[form][0],
-            captions=list(map(linked, captions.values())),
+            captions=[
+                f"{caption} {term(known.get(form, 'relative'), ':material/help:')}"
+                for form, caption in captions.items()
+            ],
             horizontal=True,
             label_visibility="collapsed",
             width="stretch",

@@ -2,6 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const STAR = "M0-1 .27-.37 .95-.31 .43.14 .59.81 0 .45-.59.81-.43.14-.95-.31-.27-.37Z";
+const [CLUMP, FAN] = [250, 360]; // thousandths of a map's width: rows nearer than the first to their middle are one spot
 const drawn = new WeakMap();
 
 export default function ({ data, parentElement }) {
@@ -45,10 +46,11 @@ class Maps {
     for (const row of starred) svg.append(points[row]); // over the others
     const labels = labelled.map((row) => Object.assign(make("SPAN", box, { class: "label" }), { textContent: names[row] }));
     const tip = make("SPAN", box, { class: "tip" });
+    const leaders = make("path", svg, { class: "leaders" });
     const ring = make("circle", svg, { class: "ring", r: 0 });
     svg.addEventListener("pointermove", (event) => this.hover(event, svg));
     svg.addEventListener("pointerleave", () => this.tell(null));
-    return { title, box, svg, axes, points, labels, tip, ring };
+    return { title, box, svg, axes, points, labels, leaders, tip, ring };
   }
 
   show(data) {
@@ -65,7 +67,7 @@ class Maps {
       map.labels.forEach((label, place) => this.put(label, xy, data.labelled[place]));
     });
     this.size();
-    for (const { labels, box } of this.maps) this.apart(labels, box);
+    this.maps.forEach((map, number) => this.fan(map, data.maps[number].xy) || this.apart(map.labels, map.box));
   }
 
   move(element, xy, row) {
@@ -76,6 +78,23 @@ class Maps {
   put(element, xy, row) {
     element.style.left = `clamp(1.6rem, ${xy[2 * row] / 10}%, calc(100% - 1.6rem))`;
     element.style.top = `${xy[2 * row + 1] / 10}%`;
+  }
+
+  /* Put the labels of rows in one spot around it, with lines to their rows; false where the rows lie apart. */
+  fan({ labels, leaders }, xy) {
+    const rows = this.data.labelled.map((row) => [xy[2 * row], xy[2 * row + 1]]);
+    const [x, y] = [0, 1].map((axis) => rows.reduce((sum, row) => sum + row[axis], 0) / rows.length);
+    const clumped = rows.every((row) => Math.hypot(row[0] - x, row[1] - y) < CLUMP);
+    const angle = (place) => Math.atan2(rows[place][1] - y, rows[place][0] - x);
+    const around = clumped ? [...rows.keys()].sort((one, other) => angle(one) - angle(other)) : [];
+    const lines = around.map((place, number) => {
+      const turn = angle(around[0]) + (2 * Math.PI * number) / around.length;
+      const end = [x + FAN * Math.cos(turn), y + FAN * Math.sin(turn)];
+      this.put(labels[place], end, 0);
+      return `M${rows[place]}L${end.map(Math.round)}`;
+    });
+    leaders.setAttribute("d", lines.join(""));
+    return clumped;
   }
 
   /* Move labels down until none lies over another one. */

@@ -463,6 +463,8 @@ def draw_unpaired(workspace: Workspace) -> None:
         st.markdown(
             f"Rows are paired by their ids. **{titles[0]}** and **{titles[1]}** have no id in common."
         )
+        if step := session.history().redo_step:
+            st.markdown(f":material/redo: **Redo** (Ctrl+Y) brings back what you undid: {plain_name(step)}.")
         examples = (
             f"{title}: {counted(len(space), 'row')}, ids {plain_name(quote(space.ids[:3]))} …"
             for title, space in zip(titles, spaces, strict=True)

@@ -171,15 +171,14 @@ def front(begin: Callable[..., None]) -> None:
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _show_share(
         found[1],
-        f"of {len(of.pair):,} words are nearest to themselves in the other model. The axes mean something"
-        " else there.",
+        f"of {len(of.pair):,} words are nearest to themselves in the other model, by all"
+        f" {of.pair.source.dimension} coordinates.",
         percent(shared.top1),
     )
     _show_share(
         found[2],
-        f"of the words are nearest to themselves, by similarities to {N_ANCHORS} anchor words (★: some of"
-        " them)."
-        f" By chance: {chance(relative)}.",
+        f"of the words are, by similarities to {N_ANCHORS} anchor words (★: some of them). By chance:"
+        f" {chance(relative)}.",
         percent(relative.top1),
     )
 
@@ -255,7 +254,7 @@ class StoryStep:
 
 
 def _halves() -> tuple:
-    return st.columns([2.1, 1], gap="medium")
+    return st.columns([2.8 if st.session_state.get(_PRESENTS) else 2.1, 1], gap="medium")
 
 
 def _say(*paragraphs: str) -> None:
@@ -282,7 +281,7 @@ def same_shape() -> None:
     of = words()
     maps, says = _halves()
     with says:
-        titles = {OWN: "Each in its own axes", "absolute": "Both in the same axes"}
+        titles = {OWN: "Own axes", "absolute": "The same axes"}
         look = {"format_func": titles.get, "required": True, "default": "absolute"}
         form = st.segmented_control("Axes", list(titles), key="story.axes", **look)
         _say(
@@ -325,8 +324,8 @@ def _dragged() -> None:
         _say(
             "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
             " similarities to these eight anchors, measured within one model.",
-            "<b>Drag a star to another word: both maps follow, and follow alike.</b> Or press S and move it"
-            " by the arrow keys.",
+            "<b>Drag a star to another word: the other map follows at once, this one when you let go.</b> Or"
+            " press S and move it by the arrow keys.",
         )
         found = score(pair, "relative", by)
         number = share_number(found, f"{_SAME}, by their similarities to the eight anchors.")
@@ -440,9 +439,8 @@ def how_many() -> None:
         st.html(share_number(found, f"{_SAME}, by their similarities to {n} anchors."))
         st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
         _say(
-            "Each anchor adds one number to the description of a word. Move the slider: with enough anchors,"
-            " nearly every word has a description of its own, the same in both models.",
-            "★: the eight anchors of step 3. Further ones are drawn at random; few of them are on the maps.",
+            "Each anchor adds one number to the description of a word. <b>Move the slider.</b>",
+            "★: the eight anchors of step 3. Few of the others are on the maps.",
         )
     with maps:
         rows = np.union1d(of.drawn.rows, of.pair.source.rows(RULERS))
@@ -514,7 +512,7 @@ def when_it_fails() -> None:
 def stitching() -> None:
     from app.stitch import digits  # the first screen does not need its imports
 
-    digits.draw()
+    digits.draw(columns, 380 if st.session_state.get(_PRESENTS) else 260)
 
 
 STEPS = (
@@ -568,16 +566,26 @@ STEPS = (
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "start.css"
-# No bars and tighter spacing, so that each step fits a screen of 1366 × 850; on a larger one the type grows.
+# No bars and tighter spacing: each step fits a screen of 1366 × 768; on a larger one type and maps grow.
 LARGE = """<style>
-html { font-size: clamp(16px, min(2.1vh, 1.3vw), 34px); }
+html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-toolbar, .st-key-autosave, [data-testid="stHeader"] { display: none; }
 .st-key-story :is(.ls-toolbar, .ls-caption) { display: none; }
-[data-testid="stMainBlockContainer"] { padding-block: 0.6rem 1rem; }
+.st-key-story :is(.ls-hint, .ls-live, .ls-title, .ls-tip, .ls-legends) { font-size: 0.85rem; }
+[data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 0; }
+.st-key-story { min-height: calc(100vh - 3rem); }
+.st-key-story > :has(> [data-testid="stExpander"]) { margin-top: auto; } /* the exercise at the lower edge */
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
+.st-key-story-bar { flex-wrap: nowrap; gap: 0.2rem; }
+.st-key-story-bar :is(button, p) { padding: 0.15rem 0.35rem; min-height: 0; font-size: 0.75rem; }
+.st-key-story-bar, .relscope-step { white-space: nowrap; }
+.stButtonGroup button { padding-inline: 0.4rem; font-size: 0.75rem; }
+.relscope-step { font-size: 1.4rem; margin: 0 0 0 0.6rem; }
+.relscope-number { display: block; }
 .relscope-says { line-height: 1.4; margin-bottom: 0.4rem; }
 .relscope-number > b { font-size: 2.6rem; }
 .relscope-columns { height: 5rem; margin-bottom: 1.5rem; }
+.relscope-columns.many span { font-size: 0.48rem; }
 </style>"""
 _PRESENTS = "story.presents"
 
@@ -596,8 +604,10 @@ def page() -> None:
         st.html(LARGE)
     one = STEPS[number - 1]
     with st.container(key="story"):
-        _navigation(number)
-        st.html(f'<h3 class="relscope-step">{number} · {one.title}</h3>')
+        title = f'<h3 class="relscope-step">{number} · {one.title}</h3>'
+        _navigation(number, title)
+        if not st.session_state.get(_PRESENTS):
+            st.html(title)
         places = [st.container() if one is other else st.empty() for other in STEPS]
         with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
             st.markdown(linked(one.answer))
@@ -620,8 +630,8 @@ def go_to(number: int, presents: bool | None = None) -> None:
         st.query_params.pop(STEP, None)
 
 
-def _navigation(number: int) -> None:
-    """Draw the buttons: back, next, all steps, presenter mode, and reset."""
+def _navigation(number: int, title: str) -> None:
+    """Draw the buttons, and in a presentation the title beside them."""
     last = len(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
         st.button(
@@ -647,6 +657,8 @@ def _navigation(number: int) -> None:
                 help=None if presents else STEPS[other - 1].title,
                 **_to(other),
             )
+        if presents:
+            st.html(title, width="content")
         st.space("stretch")
         # No toggle: the arrow keys do not reach the story while an input has the focus.
         st.button(

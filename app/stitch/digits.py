@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from app.places import CONNECT, go
 from app.plain_text import plain_html
 from app.stitch.try_it import StitchSetup, fitted
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import short
+from relcore.base.numbers import percent, short
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.examples import example_spaces
 from relcore.encoders.encoder import Dataset
@@ -29,16 +30,23 @@ if TYPE_CHECKING:
 
 _NAMES = "CNN", "residual network"
 _DRAW = "Draw"
+_STITCHED = "the other's, by similarities"
 OPENS = "relscope.stitch-opens"  # whether Stitch opens on the digits
 
 
-def draw() -> None:
-    says, pad, answers = st.columns([1.3, 1, 1.5], gap="medium")
+def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
+    """Draw the example, with a pad of `size` pixels; `chart` gives the HTML of shares and stresses one."""
+    says, pad, answers = st.columns([1.2, 1.1, 1.3], gap="medium")
     with says:
         st.html(
             '<p class="relscope-says">Two networks learned to read digits, each by itself. Take the encoder'
             " of one and the classifier of the other. By coordinates they do not fit together; by"
             " similarities to the same anchors they do. <b>Nothing is trained again.</b></p>"
+        )
+        right, n, chance = _right()
+        st.html(chart(right, _STITCHED))
+        st.caption(
+            f"Right answers to {n:,} digits that neither network has seen. By chance: {percent(chance)}."
         )
         if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
             st.session_state[OPENS] = True
@@ -53,7 +61,7 @@ def draw() -> None:
         if chosen != _DRAW:
             item = _scan(dataset, fitted(setup), chosen)
         elif (
-            picture := drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", 260)
+            picture := drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", size)
         ) is not None:
             with suppress(SpaceError):  # nothing stands out yet
                 item = made_like(picture, look_of(dataset), "drawing")
@@ -61,7 +69,7 @@ def draw() -> None:
             answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
             return
         seen = "As the networks see it"
-        st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else 260)), caption=seen, alt=seen)
+        st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else size)), caption=seen, alt=seen)
     rows = rows_of([ready[spec] for spec in setup.specs], [item])
     with answers:
         st.html(table(answers_of(fitted(setup), "relative", rows, reject_unsure=False)))
@@ -78,7 +86,22 @@ def _setup() -> StitchSetup:
     specs = tuple(specs[1:3])
     spaces = [compute.load_space(spec) for spec in specs]
     test_ids = held_out_ids(specs, spaces, share_rows(spaces).ids)
-    return StitchSetup(specs, StitchSpec(("relative",), test_ids=test_ids))
+    return StitchSetup(specs, StitchSpec(("absolute", "relative"), test_ids=test_ids))
+
+
+@compute.cached(1)
+def _right() -> tuple[dict[str, float], int, float]:
+    """The mean share of right answers to the held-out digits by kind of classifier, their number, and the
+    chance level."""
+    run = fitted(_setup()).run()
+    right = {method: answers == run.truth for method, answers in run.answers.items()}
+    own = ~np.eye(len(right["relative"]), dtype=bool)
+    shares = {
+        "its own classifier": right["relative"][~own].mean(),
+        _STITCHED: right["relative"][own].mean(),
+        "the other's, by coordinates": right["absolute"][own].mean(),
+    }
+    return shares, len(run.truth), float((run.truth == run.majority).mean())
 
 
 def table(answers: Answers) -> str:

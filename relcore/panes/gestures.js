@@ -26,8 +26,10 @@ function listenTo(pane) {
     if (begins && !owner.hand.live && owner.hand.starUnder(pane, startX, startY) >= 0) owner.hand.refuse();
     if (begins && !drag.tool) owner.tellHow("Drag a star ★ to another point");
     if (drag.tool === "anchor") {
-      if (begins) owner.hand.take(pane, drag.star);
-      owner.hand.moveTo(pane.nearestTo(x, y));
+      if (begins) owner.hand.take(pane, drag.star, undefined, true);
+      const row = pane.nearestTo(x, y);
+      owner.hand.moveTo(row);
+      owner.hovered(row, pane); // its name, before the release
     } else if (drag.tool === "pan") {
       const [across, up] = pane.scales(pane.width, pane.height);
       const [dx, dy] = [(x - startX) / pane.width, (y - startY) / pane.height];

@@ -138,9 +138,10 @@ class Hand {
     this.tell("lost");
   }
 
-  take(pane, row, kind = MOVE) {
+  /* With `still` the pane keeps its map until the release, so that nothing moves under the pointer; the other panes follow. */
+  take(pane, row, kind = MOVE, still = false) {
     this.ready();
-    this.held = { pane, row, to: row, kind };
+    this.held = { pane, row, to: row, kind, still: still && this.live?.panes.length > 1 ? pane : null, taken: -1 };
     this.fewer.hidden = true;
     this.owner.root.classList.add("ls-moving");
   }
@@ -148,7 +149,9 @@ class Hand {
   /* The anchor is at another row; not at one that is an anchor already. */
   moveTo(row) {
     const { held, owner } = this;
-    if (!held || row < 0 || row === held.to || (row !== held.row && owner.anchors.includes(row))) return;
+    if (!held || row < 0) return;
+    held.taken = row !== held.row && owner.anchors.includes(row) ? row : -1;
+    if (row === held.to || held.taken >= 0) return;
     held.to = row;
     this.moves();
   }
@@ -256,6 +259,7 @@ class Hand {
     if (!this.resting) this.show(); // else the scores stand there
     this.live.panes.forEach((number, i) => {
       const pane = owner.panes[number];
+      if (pane === held.still) return;
       if (!this.saved.has(pane)) this.saved.set(pane, { units: pane.units, dense: pane.dense });
       const before = this.saved.get(pane).units;
       let units = maps[i];
@@ -272,7 +276,7 @@ class Hand {
       pane.near.place((row) => pane.pixel(row));
     });
     if (held.kind !== SLIDE) owner.place.moved?.(owner.anchors.indexOf(held.row), similar, owner.idOf(held.to));
-    this.awaited = new Set(this.live.panes.map((number) => owner.panes[number]));
+    this.awaited = new Set(this.live.panes.map((number) => owner.panes[number]).filter((pane) => pane !== held.still));
   }
 
   /* A pane is drawn. */
@@ -322,8 +326,9 @@ class Hand {
   release() {
     const { held, owner } = this;
     if (!held) return;
-    if (held.kind === MOVE && held.to === held.row) owner.tellHow("The star stays: drop it nearer to another point");
-    if (held.kind !== MOVE || held.to === held.row) return this.cancel();
+    const stays = held.taken >= 0 || held.to === held.row;
+    if (held.kind === MOVE && stays) owner.tellHow(`The star stays: ${held.taken >= 0 ? `“${shortened(owner.idOf(held.taken))}” is an anchor already` : "drop it nearer to another point"}`);
+    if (held.kind !== MOVE || stays) return this.cancel();
     const number = owner.numberOf(held.row);
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
     const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model${this.scored}.` : "";

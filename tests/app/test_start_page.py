@@ -1,6 +1,7 @@
 """Start: the first screen and the story show what the core computes; each step has an address and keys."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -138,5 +139,7 @@ def test_stitched_networks_answer_as_the_core_does():
 def test_the_card_of_a_new_model_opens_the_example_beside_an_own_pair(make_session):
     for key, is_example in (("start.migrate", True), ("start.migrate-own", False)):
         session = make_session(place=("start",)).click(key)
-        instead_of = session.at.session_state["relscope.migrate-example-instead-of"]
-        assert instead_of == (session.workspace.models[:2] if is_example else None)
+        assert session.workspace.example == is_example
+        if is_example:
+            before = session.workspace
+            assert session.click("history.undo").workspace == replace(before, example=False)

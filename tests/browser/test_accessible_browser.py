@@ -28,7 +28,7 @@ def opened(browser, url, size, scheme):
     page = browser.new_context(color_scheme=scheme, viewport={"width": size[0], "height": size[1]}).new_page()
     page.set_default_timeout(120_000)
     page.goto(url)
-    page.locator(".st-key-toolbar-data").wait_for()
+    page.locator(".st-key-history").wait_for()
     settle(page)
     return page
 
@@ -40,7 +40,7 @@ def test_axe_finds_no_fault_on_any_tab(browser, app, size, scheme):
     page, found = opened(browser, app, size, scheme), {}
     for name, place in PLACES.items():
         page.goto(f"{app}/{name}")
-        page.locator(".st-key-toolbar-data").wait_for()
+        page.locator(".st-key-history").wait_for()
         settle(page)
         for tab in place.tabs or ("",):
             if tab:

@@ -110,7 +110,7 @@ def test_every_place_opens_fits_the_screen_and_is_left_by_one_press_of_back(smal
 
 @pytest.mark.slow
 def test_a_walk_by_keyboard_opens_every_place_and_shows_where_it_is(page, app):
-    for title in (*PLACES, "Data"):
+    for title in (*PLACES, "Open your data"):
         page.goto(app)
         settle(page)
         for _ in range(15):
