@@ -177,8 +177,8 @@ def front(begin: Callable[..., None]) -> None:
     )
     _show_share(
         found[2],
-        f"of the words are, by similarities to {N_ANCHORS} anchor words (★: some of them). By chance:"
-        f" {chance(relative)}.",
+        f"of them are nearest to themselves, by similarities to {N_ANCHORS} anchor words (★: some)."
+        f" By chance: {chance(relative)}.",
         percent(relative.top1),
     )
 
