@@ -8,9 +8,8 @@ HEARD = """root => {
   window.heard = [];
   document.querySelector(root).addEventListener("ls-hand", ({ detail }) => heard.push(detail.what));
 }"""
-PLACES = (
-    "Array.from(document.querySelectorAll('.ls-star .ls-body'), (one) => one.getAttribute('points')).join()"
-)
+PLACES = """Array.from(document.querySelectorAll(".ls-plot"), (plot) =>
+  Array.from(plot.querySelectorAll(".ls-star .ls-body"), (one) => one.getAttribute("points")))"""
 BARS = ".relscope-bars[data-row] > div"
 
 
@@ -50,7 +49,7 @@ def undo_buttons(page):
 
 def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     drawn = eight.get_attribute(ROOT, "data-drawn").split("-")
-    bars = eight.locator(BARS).all_inner_texts()
+    bars, begun = eight.locator(BARS).all_inner_texts(), eight.evaluate(PLACES)
     held(eight)
     heard(eight, "drawn", 2)
     heard(eight, "scores")
@@ -64,6 +63,8 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
         box = heading.bounding_box()
         assert strip["y"] + strip["height"] <= box["y"] or box["y"] + box["height"] <= strip["y"]
     followed, bars = eight.evaluate(PLACES), eight.locator(BARS).all_inner_texts()
+    assert followed[2][1:] == begun[2][1:], "nothing moves under the pointer"
+    assert followed[3] != begun[3]
     eight.mouse.up()
     eight.wait_for_function(
         "([root, drawn]) => document.querySelector(root).dataset.drawn !== drawn", arg=[ROOT, "-".join(drawn)]
@@ -77,7 +78,8 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     assert eight.locator(".ls-near circle").count() == 0
     assert undo_buttons(eight) == 1
     stars, before = (
-        [float(x) for x in one.replace(" ", ",").split(",")] for one in (eight.evaluate(PLACES), followed)
+        [float(x) for x in ",".join(maps[3]).replace(" ", ",").split(",")]
+        for maps in (eight.evaluate(PLACES), followed)
     )
     assert max(abs(a - b) for a, b in zip(stars, before, strict=True)) < 2  # pixels: the page draws the same
     eight.keyboard.press("Control+z")
@@ -132,7 +134,7 @@ def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
     heard(eight, "scores")
     assert eight.evaluate(PLACES) != before
     eight.keyboard.press("Escape")
-    eight.wait_for_function(f"before => {PLACES} === before", arg=before)
+    eight.wait_for_function(f"before => `${{{PLACES}}}` === `${{before}}`", arg=before)
     assert eight.locator(".relscope-live").inner_text() == number
     assert eight.locator(BARS).all_inner_texts() == bars
     eight.keyboard.press("s")
@@ -151,6 +153,10 @@ def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_know
     assert page.locator(".ls-on-star").count() == 0
     draw(page, few, live=live)
     page.wait_for_selector(".ls-on-star")
+    page.mouse.down()
+    page.mouse.move(*star(page, 0, 2), steps=5)
+    page.mouse.up()
+    page.wait_for_selector(".ls-hint:has-text('is an anchor already')")
 
 
 def test_a_star_that_cannot_be_dragged_says_why(panes):
