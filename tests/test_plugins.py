@@ -127,12 +127,6 @@ def files(tmp_path):
 # The template
 
 
-def test_the_template_is_short():
-    written = [path for path in TEMPLATE.iterdir() if path.suffix in (".py", ".toml")]
-    assert len(written) == 2
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in written) < 250
-
-
 def test_names_are_listed_without_an_import_and_those_of_relscope_without_a_look(installed, look):
     look(installed)
     assert names.METRICS["cka"].title == "linear CKA"
@@ -172,17 +166,6 @@ def test_the_command_compares_its_files_by_its_metric_and_the_recipe_again(
     assert 0 < rows["absolute"]["null_low"] < rows["absolute"]["null_high"] < 1
 
 
-def test_unrelated_spaces_lie_within_the_chance_level_of_its_metric(installed, look):
-    look(installed)
-    from relcore.spaces.space import LatentSpace
-
-    def space(seed):
-        return LatentSpace(np.random.default_rng(seed).normal(size=(200, 5)), [f"r{i}" for i in range(200)])
-
-    score = AllPairs(METRIC).run([space(1), space(2)]).scores[0][1]
-    assert score.null.low <= score <= score.null.high
-
-
 def test_the_command_encodes_and_the_app_makes_a_form(installed, look, tmp_path, monkeypatch, capsys):
     look(installed)
     letters = encoder_class("letters")(5)
@@ -208,8 +191,9 @@ def test_the_app_lists_them(installed, look, files, monkeypatch):
 
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     view = ViewSpec(("1", "2"), n_nearest=20)
-    session = Session(workspace=Workspace(tuple(files), files[0], files[1], ("3", "4", "5", "6"), view=view))
-    session.open("research", "Universe")  # too few rows for a common space: scores without one
+    workspace = Workspace(tuple(files), files[0], files[1], ("3", "4", "5", "6"), view=view)
+    # Too few rows for a common space: scores without one.
+    session = Session(None, workspace, ("research", "Universe"))
     session.click("universe.by-order")
     assert METRIC in session.selectbox(key="all-pairs.metric").options
     session.change("selectbox", "all-pairs.metric", METRIC)
@@ -223,7 +207,7 @@ def test_the_app_lists_them(installed, look, files, monkeypatch):
     session.change("button_group", "encode.forms-texts", ["letters"])
     session.change("number_input", "encode.letters.n_letters", 5)
     assert not session.errors
-    assert "Letters 5" in " ".join(element.value for element in session.at.caption)
+    assert not session.button(key="encode.start").disabled
 
 
 @pytest.mark.slow
@@ -316,12 +300,6 @@ def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypa
     assert len(set(keys)) == len(keys) == 2
 
 
-def test_a_worker_with_another_version_refuses(look, tmp_path):
-    look(package(tmp_path / "here", {"metrics:half": "toy_toy:Half"}, METRIC_CODE))
-    with pytest.raises(SpaceError, match=r"got toy-toy 1\.0; install the same versions"):
-        AllPairs("half").finish(Context("key of 1.1", Store()))
-
-
 # Broken ones
 
 
@@ -331,13 +309,8 @@ def test_a_worker_with_another_version_refuses(look, tmp_path):
         ({"metrics:bad": "toy_toy:Bad"}, "import nowhere", r"toy_toy:Bad to be imported, got ModuleNotFound"),
         (
             {"metrics:bad": "toy_toy:Bad"},
-            "1 / 0",
-            r"got ZeroDivisionError: division by zero; update it, or run",
-        ),
-        (
-            {"metrics:bad": "toy_toy:Bad"},
             "raise SystemExit(3)",
-            r"toy_toy:Bad to be imported, got SystemExit: 3",
+            r"toy_toy:Bad to be imported, got SystemExit: 3; update it, or run",
         ),
         ({"metrics:bad": "toy_toy:Bad"}, "Bad = dict", r"expected a subclass of Metric as toy_toy:Bad"),
         (
@@ -345,7 +318,6 @@ def test_a_worker_with_another_version_refuses(look, tmp_path):
             "from relcore.scores.comparison import Metric\nclass Bad(Metric): pass",
             r"expected toy_toy:Bad to have score",
         ),
-        ({"encoders:bad": "toy_toy"}, "", r"plugin toy-toy 1\.0: expected toy_toy to be imported"),
         ({"methods:bad": "toy_toy:bad"}, "bad = 3", r"expected a function as toy_toy:bad, got int"),
     ],
 )
@@ -367,15 +339,12 @@ def test_one_that_cannot_be_used_costs_one_warning(look, tmp_path, points, code,
     ("group", "name", "told"),
     [
         ("metrics", "cka", "another name than those of Relscope in relscope entry points, got 'cka'"),
-        ("formats", ".npy", "another name than those of Relscope"),
         ("formats", ".mine.npy", "another name than those of Relscope"),
         ("formats", ".pkl", "another name than those of Relscope"),
         ("formats", "npy2", "a suffix such as .ext as a name"),
-        ("formats", ".Floats", "a suffix such as .ext as a name"),
         ("stores", "http", "words in small letters as a name"),
         ("encoders", "a,b", "words in small letters as a name"),
         ("studies", "training", "another name than those of Relscope"),
-        ("methods", "procrustes", "another name than those of Relscope"),
     ],
 )
 def test_a_name_of_relscope_stays_and_a_wrong_one_is_refused(look, tmp_path, group, name, told):
@@ -386,15 +355,6 @@ def test_a_name_of_relscope_stays_and_a_wrong_one_is_refused(look, tmp_path, gro
         assert dict(family) == before
     assert len(warned) == 1
     assert "toy_toy" not in sys.modules
-
-
-def test_of_two_packages_with_one_name_neither_counts(look, tmp_path):
-    for name in ("one", "two"):
-        package(tmp_path / "site", {"metrics:half": f"toy_{name}:Half"}, METRIC_CODE, name)
-    look(tmp_path / "site")
-    with pytest.warns(UserWarning, match="a name that no other package has") as warned:
-        assert "half" not in names.METRICS
-    assert len(warned) == 2
 
 
 def test_the_command_goes_on_with_one_line(look, tmp_path, files, capsys, monkeypatch):

@@ -37,15 +37,6 @@ def test_the_recipe_needs_what_the_package_needs():
     assert ["".join(pair) for pair in others] == PROJECT["dependencies"]
 
 
-def test_the_paper_cites_what_its_list_of_references_has():
-    cited = {
-        key
-        for keys in re.findall(r"\[(@[^\]]+)\]", text("docs/paper/paper.md"))
-        for key in re.findall(r"@(\w+)", keys)
-    }
-    assert cited == set(re.findall(r"^@\w+\{(\w+),", text("docs/paper/paper.bib"), re.MULTILINE))
-
-
 def test_the_container_listens_where_its_space_asks():
     """Its header stands in docs/running.md; the commands are those of the Makefile and of relscope."""
     port = yaml.safe_load(

@@ -80,18 +80,6 @@ def test_a_flipped_bit_anywhere_is_no_data(store, caplog):
     same(store.get(KEY), arrays, metadata)
 
 
-def test_a_damaged_entry_is_named_in_the_log(store, caplog):
-    put(store)
-    path, whole = file_of(store), file_of(store).read_bytes()
-    path.write_bytes(whole.replace(b"values", b"valves"))
-    with caplog.at_level(logging.WARNING, logger="relscope"):
-        assert store.get(KEY) is None
-    (record,) = caplog.records
-    assert str(path) in record.getMessage()
-    assert "damaged" in record.getMessage()
-    assert not store.has(KEY)
-
-
 def test_a_damaged_encoding_is_computed_again(store, caplog):
     dataset, encoder = DatasetSpec("digits", limit=40), Pixels()
     (first,) = encode(dataset, encoder, store)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from relcore.base import names, plugins
-from tests.relcore.conftest import make_space, rng  # noqa: F401
+from tests.relcore.conftest import rng  # noqa: F401
 
 PACKAGES = Path(__file__).parents[2] / "plugins"
 FOLDERS = [str(PACKAGES / name) for name in ("measures", "studies")]

@@ -20,13 +20,6 @@ def test_needed_interpolates_the_logarithm_and_knows_when_there_is_no_plateau():
     assert needed((2, 8, 32), (0.02, 0.03, 0.03), 0.1) is None, "nothing is found"
 
 
-def test_growth_is_seen_excluded_or_underpowered(rng):
-    width = np.geomspace(2, 100, 15)
-    for exponent, noise, told in ((1, 0.1, "grows with the"), (0, 0.1, "if at all"), (0, 4, "underpowered")):
-        anchors = width**exponent * np.exp(noise * rng.normal(size=15))
-        assert told in isometry._growth(pd.DataFrame({"width": width, "anchors": anchors}), "width")
-
-
 @pytest.fixture
 def study(monkeypatch, rng):
     X = rng.normal(size=(900, 3)) @ rng.normal(size=(3, 20))

@@ -37,15 +37,6 @@ def test_cosines_against_their_plain_formulas(rng):
         assert got[name] == pytest.approx(value, abs=1e-5), name
 
 
-def test_where_rows_share_a_direction_a_constant_scores_the_root_of_what_unrelated_rows_score(rng):
-    """Mean cosine of rows to their own mean is |mean of the unit rows|; that of two rows is its square,
-    but for O(1/m).
-    """
-    true = rng.normal(size=(2000, 30)).astype(np.float32) + 2
-    got = cosines(true, true, true.mean(axis=0))
-    assert got["constant"] == pytest.approx(np.sqrt(got["unrelated"]), abs=2e-3)
-
-
 @pytest.fixture
 def study(monkeypatch, rng):
     X = rng.normal(size=(300, 10))

@@ -1,10 +1,8 @@
 """Splits of the studies: fewer anchors are the first of more, and no row is in two parts."""
 
 import numpy as np
-import pytest
 from relscope_studies.data import anchored_split, n_needed
 
-from relcore.base.errors import SpaceError
 from relcore.studies.study import Estimate
 
 IDS = [f"r{i}" for i in range(400)]
@@ -18,13 +16,6 @@ def test_parts_are_disjoint_and_fewer_anchors_are_the_first_of_more():
     assert np.array_equal(few.anchors, many.anchors[:20])
     assert np.array_equal(few.test, many.test)
     assert not np.array_equal(few.anchors, anchored_split(IDS, 20, random_state=4).anchors)
-
-
-def test_test_ids_are_the_test_rows_and_too_many_anchors_are_refused():
-    split = anchored_split(IDS, 300, test_ids=IDS[:50])
-    assert split.test.tolist() == list(range(50))
-    with pytest.raises(SpaceError, match=r"n_anchors: expected 1 … 350, .*got 351"):
-        anchored_split(IDS, 351, test_ids=IDS[:50])
 
 
 def test_the_number_needed_is_that_of_a_power_of_four_fifths():

@@ -7,7 +7,7 @@ from relscope_studies.isometry import condition_number, participation_ratio, two
 from relcore.base.errors import SpaceError
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize("dimension", [2, 5])
 def test_two_nn_finds_the_dimension_of_a_flat_cloud_in_a_wide_space(rng, dimension):
     n = 3000
     axes, _ = np.linalg.qr(rng.normal(size=(40, dimension)))
@@ -16,17 +16,6 @@ def test_two_nn_finds_the_dimension_of_a_flat_cloud_in_a_wide_space(rng, dimensi
     # 1.5 / √n = .027; the border of the cloud, where neighbours lie on one side, biases five dimensions by
     # some hundredths more.
     assert two_nn(cloud) == pytest.approx(dimension, rel=4 * 0.027)
-
-
-def test_two_nn_keeps_turns_shifts_scales_and_repeats(rng):
-    cloud = rng.normal(size=(500, 4))
-    rotation, _ = np.linalg.qr(rng.normal(size=(4, 4)))
-    expected = two_nn(cloud)
-    assert two_nn(1e-3 * cloud @ rotation) == pytest.approx(expected, rel=1e-3)
-    assert two_nn(cloud + 5) == pytest.approx(expected, rel=1e-2)
-    assert two_nn(np.repeat(cloud, 3, axis=0)) == pytest.approx(expected, rel=1e-6)
-    with pytest.raises(SpaceError, match="ten or more rows that differ, got 4"):
-        two_nn(np.repeat(cloud[:4], 9, axis=0))
 
 
 def test_two_nn_against_all_distances(rng):

@@ -1,13 +1,11 @@
 """Disparity: nothing for an exact rotation, 1 for noise; a training against another one; costs in a cell."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from relscope_studies.isometry import by_cell, compared, disparity, with_residual
+from relscope_studies.isometry import compared, disparity, with_residual
 
 from relcore.represent.translation import Affine
 from relcore.spaces.space import LatentSpace
-from relcore.studies.study import study_of
 
 N, D = 400, 6
 
@@ -43,21 +41,6 @@ def test_the_squared_error_that_noise_adds_is_the_disparity(rng, parts):
         # less than .02.
         squared = (times * s) ** 2
         assert found == pytest.approx(squared / (1 + squared), rel=4 * 0.06 + 0.02, abs=1e-6)
-
-
-def test_costs_are_slopes_within_cells_not_between_them():
-    losses = ("procrustes loss", "relative loss")
-    scaled = {"scaled disparity": [0, 0.2, 0.4]} | {f"scaled {name}": [0, 0.1, 0.2] for name in losses}
-    table = pd.DataFrame(
-        {"network": network, "width": 8, "disparity": least + more} | dict.fromkeys(losses, loss) | scaled
-        for network, least, loss in (("mlp", 0.5, 0.3), ("cnn", 0.02, 0.0))
-        for more in (0, 0.03, 0.06)
-    )
-    cells = by_cell(table)
-    assert cells.filter(like="between").to_numpy() == pytest.approx(0, abs=1e-12)
-    assert cells.filter(like="scaled").to_numpy() == pytest.approx(0.05)
-    told = study_of("isometry").conclusion({}, table)
-    assert "with 3 pairs each, from .00 (MLP, width 8) to 1.00 (CNN, width 8). Where" in told
 
 
 def test_comparing_a_rotated_copy_loses_nothing_and_shuffled_rows_are_at_chance(rng, parts):

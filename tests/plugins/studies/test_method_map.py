@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from relscope_studies.anchors import METHODS, mixture_pair, mixtures, scores_of, whitened_product
+from relscope_studies.anchors import METHODS, mixture_pair, scores_of, whitened_product
 from relscope_studies.data import anchored_split
-from scipy import spatial
-
-from relcore.base.rows import unit_rows
 
 IDS = [f"r{row}" for row in range(1500)]
 
@@ -37,14 +34,3 @@ def test_the_whitened_product_is_its_formula_and_keeps_every_affine_map(rng):
     np.testing.assert_allclose(whitened_product(moved, moved[:9], moved[50:]), before, atol=1e-3)
     flat = np.hstack([X, X[:, :2]])  # two directions without variance
     np.testing.assert_allclose(whitened_product(flat, flat[:9], flat[50:]), before, atol=1e-3)
-
-
-def test_mixtures_are_convex_and_cover_better_than_random_rows(rng):
-    X = unit_rows(rng.normal(size=(300, 10)))
-    weights = mixtures(X, 20, rng)
-    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
-    assert weights.min() >= 0
-    mixed, drawn = (
-        spatial.distance.cdist(X, A).min(axis=1).mean() for A in (weights @ X, X[rng.choice(300, 20)])
-    )
-    assert mixed < 0.95 * drawn

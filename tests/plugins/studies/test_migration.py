@@ -5,19 +5,7 @@ from relscope_studies.links import cranfield_folder
 
 from relcore.base.access import data_folder
 from relcore.runs.store import Store
-from relcore.studies.study import StudyRuns, StudySpec, study_of
-
-
-def options(**chosen):
-    return StudySpec.of(study_of("migration"), chosen).settings
-
-
-def test_the_grid_has_every_ordered_pair_of_models():
-    study = study_of("migration")
-    assert len(study.runs(options(data="cranfield", pairs=(100, 300, 1000)))) == 90
-    small = study.runs(options(pairs=(100,), n_states=3))
-    assert [run["models"] for run in small[:2]] == ["minilm → tfidf", "tfidf → minilm"]
-    assert len(StudyRuns(study, StudySpec.of(study))) == 30
+from relcore.studies.study import study_of
 
 
 @pytest.mark.slow

@@ -3,19 +3,13 @@
 import runpy
 from pathlib import Path
 
-import numpy as np
 import pytest
-from relscope_studies import anchors
 
 from relcore.base.names import PLUGIN_STUDIES, STUDIES
 from relcore.runs.store import Store
-from relcore.spaces.matching import match
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 from tests.relcore.studies.test_papers_studies import (
-    answers,
     copies,  # noqa: F401
-    options_of,
-    table_of,
 )
 from tests.relcore.studies.test_papers_studies import (
     test_every_study_lists_distinct_runs as lists_distinct_runs,
@@ -43,22 +37,3 @@ def test_the_documentation_has_the_findings_of_the_finished_runs():
     script = runpy.run_path(str(Path(__file__).parents[3] / "assets/finished/make_finished.py"))
     text = script["PLACES"].read_text(encoding="utf-8")
     assert text == script["with_findings"](text), "run make_finished.py --only-texts"
-
-
-@pytest.mark.parametrize("data", ["digits", "words"])
-def test_anchor_choice_on_a_rotated_copy_is_perfect_whichever(data, copies, tmp_path, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(anchors, "word_pair", lambda spaces, store: match(*copies))
-    monkeypatch.setattr(anchors, "labelled_spaces", lambda data, store, report: copies)
-    monkeypatch.setattr(anchors, "test_ids_of", lambda data, space: ())
-    store = Store(tmp_path / "store")
-    study, chosen = study_of("anchor-choice"), {"data": data, "n_anchors": 30}
-    settings = options_of("anchor-choice", anchors=["r1", "r99", "r200"], **chosen)
-    table = table_of(study, settings, store, lambda one: one["random_state"] == 0)
-    if data == "words":
-        assert set(table.choice) == {*anchors._OF_WORDS, "picked"}
-        assert table.mrr.tolist() == pytest.approx([1] * len(table))
-        assert table.cosine.tolist() == pytest.approx([1] * len(table), abs=1e-5)
-    else:
-        np.testing.assert_allclose(table["relative, stitched"], table["relative, same space"])
-    charts, _ = answers(study, settings, table)
-    assert "one class only" in next(iter(charts.values())).x_names
