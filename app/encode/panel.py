@@ -51,7 +51,8 @@ def _go_on() -> bool:
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
     st.session_state.pop(session.COMPARE_ENCODED, None)
     if others := [space_name(spec) for spec in jobs.joined() if spec not in pair]:
-        session.announce(f"“Add model” shows {' and '.join(others)}, too.")
+        more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
+        session.announce(f"“Add model” shows {more}, too.")
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair)
     go(EXPLORE)
 

@@ -10,7 +10,14 @@ from relcore.base.errors import SpaceError
 from relcore.compare.columns import neighbour_agreement, neighbours_of
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
-from relcore.scores.comparison import circumstances, held_out, score_differences, score_pair
+from relcore.scores.comparison import (
+    circumstances,
+    held_out,
+    score_cells,
+    score_differences,
+    score_pair,
+    score_table,
+)
 from relcore.scores.neighbours import jaccard, mrr
 from relcore.spaces.matching import match
 from relcore.spaces.split import Split
@@ -144,7 +151,10 @@ def test_the_sentence_below_scores_has_the_number_of_queries_of_each_representat
         "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023), queries: 100 of 150 rows (absolute), all 60 rows (relative)"
         " (± is the 95 % sampling interval)"
     )
+    cells = score_cells(score_table(scores))
+    assert {row[cells[0].index("n")] for row in cells[1:]} == {"150", "60"}
     del scores["absolute"]
+    assert "n" not in score_cells(score_table(scores))[0]
     assert circumstances(scores)[1] == "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023)"
     scores["relative"] = score_pair(*represent(turned, "relative", anchors, SPEC), split, n_queries=50)
     assert circumstances(scores)[1] == (
