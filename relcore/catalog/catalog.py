@@ -622,10 +622,7 @@ def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
 
 def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
     """The spec of the same space whose unscored rows are exactly these."""
-    options = {name: value for name, value in spec.options if name != UNSCORED}
-    if removed := sorted(set(ids)):
-        options[UNSCORED] = json.dumps(removed, ensure_ascii=False)
-    return replace(spec, options=tuple(options.items()))
+    return _with_list(spec, UNSCORED, sorted(set(ids)))
 
 
 KEPT = "kept"  # an option of every spec: ids of its rows if only some were selected in the app
@@ -643,10 +640,13 @@ def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
         raise SpaceError(
             f"kept: expected at most {MOST_KEPT:,} rows, got {len(ids):,}; download them, and open the file"
         )
-    options = {name: value for name, value in spec.options if name != KEPT}
-    if ids:
-        options[KEPT] = json.dumps(list(ids), ensure_ascii=False)
-    return replace(spec, options=tuple(options.items()))
+    return _with_list(spec, KEPT, list(ids))
+
+
+def _with_list(spec: SpaceSpec, option: str, ids: list[str]) -> SpaceSpec:
+    options = {name: value for name, value in spec.options if name != option}
+    given = {option: json.dumps(ids, ensure_ascii=False)} if ids else {}
+    return replace(spec, options=tuple((options | given).items()))
 
 
 def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:

@@ -17,7 +17,7 @@ from relcore.base.portable import read_json
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.encoders.datasets import TASK, available_datasets, downloaded
-from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
+from relcore.encoders.encoder import HUB_NAME, Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
 from relcore.encoders.words import BUNDLED
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of
@@ -115,7 +115,6 @@ DATASET_HELP = (
     " a table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a"
     " dataset that the app lists, or a .json file with the spec of a dataset"
 )
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
@@ -175,6 +174,6 @@ def dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpe
     if path.is_dir():
         saved = (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
         return DatasetSpec("huggingface" if saved else "folder", str(path), options=options if saved else ())
-    if _HUB_NAME.fullmatch(text) or downloaded(text):
+    if ("/" in text and HUB_NAME.fullmatch(text)) or downloaded(text):
         return DatasetSpec("huggingface", text, options=options)
     raise SpaceError(f"{text!r}: expected {DATASET_HELP}; nothing matches{did_you_mean(text, listed)}")
