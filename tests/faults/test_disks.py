@@ -97,7 +97,7 @@ def test_a_command_shows_a_result_that_cannot_be_saved(disk, tmp_path, monkeypat
         rows = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
         np.save(tmp_path / f"{name}.npy", rows)
         files.append(str(tmp_path / f"{name}.npy"))
-    command = ["bootstrap", *files, "--anchors", "40", "--store", str(disk)]
+    command = ["link", *files, "--hide", "--anchors", "40", "--store", str(disk)]
     monkeypatch.setattr(folder, "HEADROOM", 0)
     Store(disk)
     remount(disk, "ro")
@@ -186,7 +186,7 @@ def inputs(tmp_path_factory):
     [
         *((f"project rows.npz --anchors 20 -o DISK/a{kind}", f"a{kind}") for kind in SPACE_KINDS),
         ("project rows.npz --anchors 20 -o a.npz --save-anchors DISK/a.txt", "a.txt"),
-        ("bootstrap rows.npz noisy.npz --anchors 30 --recipe DISK/a.json", "a.json"),
+        ("link rows.npz noisy.npz --hide --anchors 30 --recipe DISK/a.json", "a.json"),
         ("audit rows.npz noisy.npz --anchors 60 -o DISK/a.tsv", "a.tsv"),
         ("study similarity-performance --table -o DISK/a.csv", "a.csv"),
         ("migrate rows.npz noisy.npz --no-curve --export DISK/taken", "taken"),
