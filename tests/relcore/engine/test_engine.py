@@ -1,18 +1,15 @@
 """The engine on NumPy and on torch's CPU, against NumPy's own results; and the choice of the device."""
 
-from threading import Event
-from threading import enumerate as enumerate_threads
-
 import numpy as np
 import pytest
 
 from relcore.base.environment import chosen, resolve, use_device
 from relcore.base.errors import SpaceError
-from relcore.base.rows import directions, unit_rows
+from relcore.base.rows import unit_rows
 from relcore.engine import device as devices
 from relcore.engine.device import TorchDevice, on_device
 from relcore.engine.engine import Engine
-from relcore.engine.nearest import nearest, nearest_within
+from relcore.engine.nearest import nearest
 from relcore.represent.translation import InverseRelativeProjection, Procrustes
 
 DEVICES = ("cpu", "torch")
@@ -26,7 +23,7 @@ def brute(queries, base, k):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("offset", [0, 1e4])
+@pytest.mark.parametrize("offset", [1e4])
 def test_nearest_rows_are_those_of_all_products_also_far_from_zero(device, offset):
     base = unit_rows(X + np.float32(offset))
     truth = base.astype(np.float64)
@@ -37,7 +34,7 @@ def test_nearest_rows_are_those_of_all_products_also_far_from_zero(device, offse
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_equally_near_rows_have_one_order_in_a_space_and_another_in_another(device):
+def test_equally_near_rows_have_one_order_in_space_and_another_in_another(device):
     base = np.repeat(np.eye(4, dtype=np.float32), 100, axis=0)
     first, again, other = (nearest(base[:1], base, 5, seed=seed, device=device).rows for seed in (1, 1, 2))
     assert (first < 100).all()
@@ -45,15 +42,6 @@ def test_equally_near_rows_have_one_order_in_a_space_and_another_in_another(devi
     assert (first != other).any()
     np.testing.assert_array_equal(first, nearest(base[:1], base, 5, seed=1, device="cpu").rows)
     np.testing.assert_array_equal(nearest(base[:1], base, 5, device=device).rows[0], np.arange(5))
-
-
-def test_rows_that_are_made_by_block_have_the_neighbours_of_rows_in_memory():
-    mean, queries = X.mean(axis=0), np.arange(0, 700, 9)
-    by_block = nearest_within(directions(X, mean), queries, 5)
-    np.testing.assert_array_equal(by_block, nearest_within(unit_rows(X, mean), queries, 5))
-    assert not (by_block == queries[:, None]).any()
-    with pytest.raises(SpaceError, match="k: expected 1 … 699 for 700 rows, got 700"):
-        nearest_within(unit_rows(X), queries, 700)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -86,14 +74,14 @@ def test_products_of_many_rows_and_moments(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_an_array_that_changes_between_two_calls_is_read_again(device):
+def test_array_that_changes_between_two_calls_is_read_again(device):
     engine, rows = Engine(device), X.copy()
     before = engine.map_rows(rows, np.eye(12))
     rows *= 2
     np.testing.assert_allclose(engine.map_rows(rows, np.eye(12)), 2 * before, rtol=1e-6)
 
 
-def test_the_device_is_chosen_by_the_block_the_variable_or_the_machine(monkeypatch):
+def test_device_is_chosen_by_block_variable_or_machine(monkeypatch):
     monkeypatch.delenv("RELSCOPE_DEVICE", raising=False)
     assert chosen() == "auto"
     monkeypatch.setenv("RELSCOPE_DEVICE", "torch")
@@ -113,10 +101,9 @@ def test_the_device_is_chosen_by_the_block_the_variable_or_the_machine(monkeypat
     [
         "CUDA out of memory. Tried to allocate 20.00 MiB",
         "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
-        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
     ],
 )
-def test_where_memory_runs_out_blocks_are_halved_and_at_last_the_cpu_computes(error):
+def test_where_memory_runs_out_blocks_are_halved_and_at_last_cpu_computes(error):
     sizes = []
 
     def work(device):
@@ -132,15 +119,7 @@ def test_where_memory_runs_out_blocks_are_halved_and_at_last_the_cpu_computes(er
     assert texts == [devices.SMALLER] * 3 + [devices.OUT_OF_MEMORY]
 
 
-def test_other_errors_are_raised_as_they_are():
-    def work(device):
-        raise RuntimeError("expected a matrix")
-
-    with pytest.raises(RuntimeError, match="expected a matrix"):
-        on_device(work, "torch")
-
-
-def test_a_space_is_brought_to_the_device_once_and_each_search_is_fetched_once(monkeypatch):
+def test_space_is_brought_to_device_once_and_each_search_is_fetched_once(monkeypatch):
     base = unit_rows(X)
     base.flags.writeable = False  # as the rows of a space
     moved, fetched = [], []
@@ -161,7 +140,7 @@ def counted(method, calls):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_mean_and_the_lengths_from_it_are_those_of_float64(device, monkeypatch):
+def test_mean_and_lengths_from_it_are_those_of_float64(device, monkeypatch):
     monkeypatch.setattr(devices.NumpyDevice, "block_rows", 100)
     given = np.concatenate([X + 50, np.zeros((1, 12), np.float32)]).astype(np.float32)
     mean = Engine(device).mean(given)
@@ -174,26 +153,10 @@ def test_the_mean_and_the_lengths_from_it_are_those_of_float64(device, monkeypat
     assert Engine(device).lengths(given, np.zeros(12))[-1] == 0
 
 
-def test_a_gpu_gets_ready_in_a_thread_and_its_faults_are_left_to_the_work(monkeypatch):
-    begun, go_on = Event(), Event()
-
-    def chosen_device():
-        begun.set()
-        assert go_on.wait(60)
-        raise SpaceError("no such GPU")
-
-    monkeypatch.setattr(devices, "torch_name", chosen_device)
-    devices.preload_torch()
-    assert begun.wait(60)
-    go_on.set()
-    for thread in (one for one in enumerate_threads() if one.name == "get-ready"):
-        thread.join()
-
-
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("n", [7, 12, 40])
+@pytest.mark.parametrize("n", [7, 40])
 @pytest.mark.parametrize("power", [-1, -0.5])
-def test_shrunk_is_the_power_of_the_larger_gram_matrix(device, n, power):
+def test_shrunk_is_power_of_larger_gram_matrix(device, n, power):
     A = X[:n].astype(np.float64)
     values, vectors = np.linalg.eigh(A @ A.T + 0.7 * np.eye(n))
     found, squares = Engine(device).shrunk(A, 0.7, power)

@@ -22,14 +22,14 @@ def sides(n, m, d=12):
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3), (5, 7, 10)])
-def test_crowding_is_the_mean_of_the_largest_products_of_rows_and_columns(n, m, k):
+def test_crowding_is_mean_of_largest_products_of_rows_and_columns(n, m, k):
     X, Y = sides(n, m)
     of_x, of_y = crowding(X, Y, k)
     np.testing.assert_allclose(of_x, np.sort(X @ Y.T, axis=1)[:, -min(k, m) :].mean(axis=1), atol=1e-6)
     np.testing.assert_allclose(of_y, np.sort(X @ Y.T, axis=0)[-min(k, n) :].mean(axis=0), atol=1e-6)
 
 
-def test_the_best_of_both_sides_without_what_is_left_out():
+def test_best_of_both_sides_without_what_is_left_out():
     X, Y = sides(100, 90)
     products = X @ Y.T
     partner, best, of_y = best_both_ways(X, Y)
@@ -40,7 +40,7 @@ def test_the_best_of_both_sides_without_what_is_left_out():
     np.testing.assert_array_equal(even, 2 * products[:, ::2].argmax(axis=1))
 
 
-def test_the_next_best_by_csls_once_a_partner_is_taken_away():
+def test_next_best_by_csls_once_partner_is_taken_away():
     X, Y = sides(100, 90)
     partner, crowded = np.arange(100) % 90, np.linspace(0, 1, 90).astype(np.float32)
     products = X @ Y.T

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from relcore.base.environment import resolve, use_device
+from relcore.base.environment import use_device
 from relcore.engine import training
 from relcore.engine.training import model_on, one_thread, reproducible, seeded, train_epoch
 from relcore.represent.heads import fit_head
@@ -16,7 +16,7 @@ from tests.lazily import Lazily
 torch = Lazily("torch")
 
 
-def test_two_trainings_at_once_leave_the_number_of_threads_as_it_was():
+def test_two_trainings_at_once_leave_number_of_threads_as_it_was():
     """The second one begins within the first and ends after it."""
     torch.set_num_threads(2)
     begun, ended, inside, after = Barrier(2), Barrier(2), [], []
@@ -55,7 +55,7 @@ def test_the_state_of_torch_is_restored():
         assert torch.equal(torch.rand(3), first)
 
 
-def test_the_generator_of_the_chosen_gpu_is_seeded_and_forked(monkeypatch):
+def test_generator_of_chosen_gpu_is_seeded_and_forked(monkeypatch):
     forked, seeds = [], []
     monkeypatch.setattr("relcore.engine.training.torch_name", lambda: "cuda:1")
     monkeypatch.setattr(torch.cuda, "manual_seed", seeds.append)
@@ -67,7 +67,7 @@ def test_the_generator_of_the_chosen_gpu_is_seeded_and_forked(monkeypatch):
     assert (forked, seeds) == ([[torch.device("cuda:1")]], [7])
 
 
-def test_the_loss_is_summed_over_the_rows_of_all_batches():
+def test_loss_is_summed_over_rows_of_all_batches():
     weight = torch.zeros(1, requires_grad=True)
     optimiser = torch.optim.SGD([weight], lr=1.0)
     targets = torch.tensor([1.0, 1.0, 4.0])
@@ -96,7 +96,7 @@ def trained(steps_of, n=10, batch=4):
     return weight.detach()
 
 
-def test_on_a_gpu_each_length_of_batch_is_recorded_after_three_steps_and_replayed(monkeypatch):
+def test_on_gpu_each_length_of_batch_is_recorded_after_three_steps_and_replayed(monkeypatch):
     """A replay of the recorded work gives what the work itself gives, with batches from one place."""
     recordings, replays = [], []
 
@@ -112,7 +112,7 @@ def test_on_a_gpu_each_length_of_batch_is_recorded_after_three_steps_and_replaye
     assert [replays.count(one) for one in recordings] == [2 * 6 - 3, 6 - 3]
 
 
-def test_a_step_that_cannot_be_recorded_goes_on_without(monkeypatch):
+def test_step_that_cannot_be_recorded_goes_on_without(monkeypatch):
     def refuse(work):
         raise RuntimeError("operation not permitted when stream is capturing")
 
@@ -122,7 +122,7 @@ def test_a_step_that_cannot_be_recorded_goes_on_without(monkeypatch):
         assert torch.equal(trained(lambda *of: training.Steps(*of, "cuda")), expected)
 
 
-def test_a_recording_is_on_the_current_stream_and_lets_other_threads_use_the_gpu(monkeypatch):
+def test_recording_is_on_current_stream_and_lets_other_threads_use_gpu(monkeypatch):
     done = []
 
     class Graph:
@@ -155,18 +155,10 @@ def test_a_model_that_is_kept_leaves_the_card(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["mlp", "paper"])
-def test_a_head_on_the_path_of_a_gpu_gives_the_same_numbers(kind):
+def test_head_on_path_of_gpu_gives_same_numbers(kind):
     rng = np.random.default_rng(0)
     X, classes = rng.normal(size=(200, 6)).astype(np.float32), np.arange(200) % 3
     with use_device("cpu"):
         expected = fit_head(X, classes, 3, kind).probabilities(X)
     with use_device("torch"):
         np.testing.assert_array_equal(fit_head(X, classes, 3, kind).probabilities(X), expected)
-
-
-def test_the_default_of_public_functions_follows_the_chosen_device():
-    with use_device("torch"):
-        assert resolve("auto") == resolve() == "torch"
-        assert resolve("cpu") == "cpu"
-    with use_device("cpu"):
-        assert resolve("auto") == "cpu"

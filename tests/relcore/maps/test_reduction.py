@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
-from relcore.base.errors import SpaceError
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.translation import align
 
@@ -38,7 +35,7 @@ def up_to_sign(picture, expected):
 
 
 @pytest.mark.parametrize("shape", [(500, 20), (30, 200)])
-@pytest.mark.parametrize("n_components", [2, 3])
+@pytest.mark.parametrize("n_components", [3])
 def test_pca_equals_scikit_learns_up_to_sign(rng, shape, n_components):
     matrix = rng.normal(size=shape) * np.linspace(3, 1, shape[1]) + 5
     [picture] = reduce_spaces([matrix], ReductionSpec(n_components=n_components))
@@ -48,7 +45,7 @@ def test_pca_equals_scikit_learns_up_to_sign(rng, shape, n_components):
 
 
 @pytest.mark.parametrize("shape", [(500, 20), (30, 200)])
-def test_pca_does_not_see_a_rotation_or_a_shift_not_even_in_its_signs(rng, shape):
+def test_pca_does_not_see_rotation_or_shift_not_even_in_its_signs(rng, shape):
     matrix = rng.normal(size=shape) * np.linspace(3, 1, shape[1])
     turned = matrix @ ortho_group.rvs(shape[1], random_state=0) + 2
     picture, of_turned = reduce_spaces([matrix, turned], ReductionSpec())
@@ -62,7 +59,7 @@ def test_pca_beyond_the_rank_is_zero():
     np.testing.assert_allclose(picture[:, 1:], 0, atol=1e-4)
 
 
-def test_fit_first_puts_the_others_on_the_first_ones_map(rng):
+def test_fit_first_puts_others_on_first_ones_map(rng):
     matrix = rng.normal(size=(200, 10)) * np.linspace(3, 1, 10)
     other = matrix[::-1] + 1
     expected = PCA(2).fit(matrix)
@@ -72,47 +69,6 @@ def test_fit_first_puts_the_others_on_the_first_ones_map(rng):
     apart = reduce_spaces([matrix, other], ReductionSpec(fit="apart"))
     np.testing.assert_allclose(apart[0], first, atol=1e-5)
     assert abs(apart[1].mean()) < 1e-4 < 0.1 < abs(second.mean(axis=0)).max()
-
-
-def test_fit_first_needs_equal_widths(rng):
-    with pytest.raises(
-        SpaceError, match=r"expected spaces of equal width, got 5, 6; use fit='apart', or the relative"
-    ):
-        reduce_spaces([rng.normal(size=(9, 5)), rng.normal(size=(9, 6))], ReductionSpec(fit="first"))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"method": "isomap"}, "method: expected one of pca, umap, umap-gpu, tsne, tsne-gpu, got 'isomap'"),
-        ({"n_components": 4}, "n_components: expected one of 2, 3, got 4"),
-        ({"perplexity": 0.0}, "perplexity: expected a number above 0, got 0.0"),
-    ],
-)
-def test_impossible_settings_are_refused(settings, message):
-    with pytest.raises(SpaceError, match=message):
-        ReductionSpec(**settings)
-
-
-@pytest.mark.parametrize(
-    ("method", "shape", "message"),
-    [
-        ("pca", (2, 5), "got shape (2, 5)"),
-        ("pca", (10,), "got shape (10,)"),
-        ("umap", (10, 1), "2 or more columns for 2 components by UMAP, got shape (10, 1)"),
-        ("tsne", (10, 1), "by t-SNE, got shape (10, 1); take more rows or anchors, or method 'pca'"),
-    ],
-)
-def test_too_little_to_draw_is_refused(method, shape, message):
-    with pytest.raises(SpaceError, match=re.escape(message)):
-        reduce_spaces([np.ones(shape)], ReductionSpec(method))
-
-
-@pytest.mark.parametrize("method", ["pca", pytest.param("umap", marks=pytest.mark.slow), "tsne"])
-def test_a_handful_of_rows_can_be_drawn(rng, method):
-    [picture] = reduce_spaces([rng.normal(size=(3, 4))], ReductionSpec(method))
-    assert picture.shape == (3, 2)
-    assert np.isfinite(picture).all()
 
 
 @pytest.mark.parametrize("method", [pytest.param("umap", marks=pytest.mark.slow), "tsne"])
@@ -126,18 +82,19 @@ def test_the_random_state_decides_everything(digits, method):
 
 @pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
 def test_umap_by_torchdr_keeps_neighbours_and_leaves_global_generators_alone(digits, metric):
+    digits = digits[:150]
     spec = ReductionSpec("umap-gpu", fit="first", metric=metric)
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
     expected = torch.rand(2), np.random.rand()  # noqa: NPY002
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
-    first, shuffled = reduce_spaces([digits[:400], digits[:400][::-1]], spec)
+    first, shuffled = reduce_spaces([digits, digits[::-1]], spec)
     assert torch.equal(torch.rand(2), expected[0])
     assert np.random.rand() == expected[1]  # noqa: NPY002
-    assert trustworthiness(digits[:400], first, metric=metric) > 0.95
+    assert trustworthiness(digits, first, metric=metric) > 0.95
     assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * first.std()
-    np.testing.assert_array_equal(first, reduce_spaces([digits[:400]], spec)[0])
+    np.testing.assert_array_equal(first, reduce_spaces([digits], spec)[0])
 
 
 @pytest.mark.slow
@@ -155,7 +112,7 @@ def test_tsne_by_torchdr_keeps_neighbours_and_places_other_spaces(digits):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
-def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metric):
+def test_umap_places_copy_of_first_space_on_first_picture(digits, metric):
     first, again, shuffled = reduce_spaces(
         [digits, digits + 1e-3, digits[::-1] + 1e-3], ReductionSpec("umap", fit="first", metric=metric)
     )
@@ -164,7 +121,7 @@ def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metr
     assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * spread
 
 
-def test_tsne_places_other_spaces_on_the_first_ones_map(digits):
+def test_tsne_places_other_spaces_on_first_ones_map(digits):
     first, again, shuffled = reduce_spaces(
         [digits, digits + 1e-3, digits[::-1]], ReductionSpec("tsne", fit="first")
     )

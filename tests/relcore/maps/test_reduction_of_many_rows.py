@@ -51,8 +51,8 @@ def share_beside_own_class(picture, fitted, classes):
 
 @pytest.mark.slow  # compiling UMAP takes most of a minute
 @pytest.mark.usefixtures("low_limit")
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_all_rows_have_a_place_and_those_of_the_sample_that_of_the_fit(rows, metric):
+@pytest.mark.parametrize("metric", ["cosine"])
+def test_all_rows_have_place_and_those_of_sample_that_of_fit(rows, metric):
     [picture] = reduce_spaces([rows], replace(SPEC, metric=metric))
     fitted = rows_fitted()
     assert len(fitted) == len(set(fitted)) == LIMIT
@@ -93,8 +93,8 @@ def linear_layout(monkeypatch):
 
 @pytest.mark.usefixtures("low_limit", "linear_layout")
 @pytest.mark.parametrize("pane", REPRESENTATIONS)
-@pytest.mark.parametrize("fit", ["apart", "first"])
-def test_a_map_of_many_rows_is_that_of_the_matrix_and_forms_none(rows, pane, fit, monkeypatch):
+@pytest.mark.parametrize("fit", ["first"])
+def test_map_of_many_rows_is_that_of_matrix_and_forms_none(rows, pane, fit, monkeypatch):
     ids = [f"r{row}" for row in range(N)]
     pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids))
     spec, anchors = replace(SPEC, fit=fit), ids[:20]

@@ -8,7 +8,7 @@ from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.scores.neighbours import find_neighbours
 from relcore.spaces.matching import match
 
-QUERIES = 1000
+QUERIES = 500
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +36,6 @@ def both_ways(forms, form):
     ]
 
 
-def test_twenty_thousand_words_are_in_both(pair):
-    assert len(pair) == 20_000
-    assert pair.n_zero == pair.n_source_only == pair.n_target_only == 0
-    assert pair.source.dimension == pair.target.dimension == 100
-
-
 def test_absolute_spaces_have_nothing_in_common(forms):
     for found in both_ways(forms, "absolute"):
         assert found.overlap.mean() <= 0.01
@@ -56,10 +50,3 @@ def test_whitened_spaces_find_nearly_all(forms):
     for found in both_ways(forms, "whitened"):
         assert found.reciprocal_rank.mean() >= 0.90
         assert found.overlap.mean() >= 0.28
-
-
-def test_chance_is_far_below(forms):
-    source, target = forms["relative"]
-    found = find_neighbours(source, target, k=10, n_queries=500)
-    assert found.jaccard().null.high < 0.01
-    assert found.mrr().null.high < 0.01

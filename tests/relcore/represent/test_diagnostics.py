@@ -14,7 +14,7 @@ def axes(make_space):
     return make_space(np.vstack([np.eye(D), -np.eye(D)]))
 
 
-@pytest.mark.parametrize("k", [2, 4, 6])
+@pytest.mark.parametrize("k", [2, 6])
 def test_orthonormal_anchors_are_perfect(axes, k):
     found = diagnose_anchors(axes, axes.ids[:k])
     assert (found.n_anchors, found.rank) == (k, k)
@@ -36,7 +36,7 @@ def test_a_duplicate_costs_one_rank_and_is_listed(make_space):
     assert found.effective_rank == pytest.approx(np.exp(-(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))))
 
 
-def test_coverage_is_the_mean_cosine_to_the_nearest_anchor(rng, make_space):
+def test_coverage_is_mean_cosine_to_nearest_anchor(rng, make_space):
     space = make_space(rng.normal(size=(5000, 4)) + 1)
     directions = unit_rows(space.vectors, space.vectors.mean(axis=0))
     found = diagnose_anchors(space, space.ids[:12], random_state=4)
@@ -45,13 +45,3 @@ def test_coverage_is_the_mean_cosine_to_the_nearest_anchor(rng, make_space):
     assert found.coverage_random == pytest.approx(
         (directions @ directions[random_rows].T).max(axis=1).mean(), abs=1e-5
     )
-
-
-def test_a_rotated_scaled_and_shifted_space_has_the_same_diagnostics(rng, make_space):
-    vectors = rng.normal(size=(300, 5))
-    turned = 4 * vectors @ np.linalg.qr(rng.normal(size=(5, 5)))[0] - 2
-    found, of_turned = (
-        diagnose_anchors(make_space(rows), [f"r{row}" for row in range(4)]) for rows in (vectors, turned)
-    )
-    np.testing.assert_allclose(of_turned.singular_values, found.singular_values, atol=1e-5)
-    assert of_turned.coverage == pytest.approx(found.coverage, abs=1e-5)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.encoders.words import load_words
 from relcore.represent.similarity import audit_pairs, select_anchors
@@ -28,7 +27,7 @@ def unit(X):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("n_wrong", [10, 30, 100])
+@pytest.mark.parametrize("n_wrong", [30])
 def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
     X, Y, wrong = directions(words, 0, n_wrong)
     found = audit_pairs(X, Y)
@@ -45,8 +44,8 @@ def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
     )  # of 105, a share of .05 with its standard error of 2.2
 
 
-@pytest.mark.parametrize("n_wrong", [0, 5, 20])
-def test_the_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wrong):
+@pytest.mark.parametrize("n_wrong", [0, 20])
+def test_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wrong):
     """Of 4 draws at most one is outside: 95 % intervals; two come once in 70 times. None is said of no draw with
     wrong pairs."""
     within = 0
@@ -61,9 +60,9 @@ def test_the_number_of_wrong_pairs_of_words_is_within_its_interval(words, n_wron
 
 @pytest.mark.parametrize("k", [40, 300])
 def test_right_pairs_of_words_are_no_suspects(words, k):
-    """Of 20 draws one is expected to have suspects; four or more come once in 60 times."""
-    found = [len(audit_pairs(*directions(words, state, 0, k)[:2]).suspects) > 0 for state in range(20)]
-    assert sum(found) <= 3
+    """Of 10 draws half a one is expected to have suspects; three or more come once in 70 times."""
+    found = [len(audit_pairs(*directions(words, state, 0, k)[:2]).suspects) > 0 for state in range(10)]
+    assert sum(found) <= 2
 
 
 def test_where_right_pairs_agree_little_it_cannot_tell(rng):
@@ -75,8 +74,8 @@ def test_where_right_pairs_agree_little_it_cannot_tell(rng):
 
 
 @pytest.mark.parametrize("method", ["procrustes", "similarities"])
-@pytest.mark.parametrize("widths", [(20, 20), (20, 50), (50, 20)])
-def test_rotations_into_any_width_leave_only_the_swapped_pairs(rng, method, widths):
+@pytest.mark.parametrize("widths", [(20, 50), (50, 20)])
+def test_rotations_into_any_width_leave_only_swapped_pairs(rng, method, widths):
     X = rng.normal(size=(60, min(widths)))
     bases = [np.linalg.qr(rng.normal(size=(width, width)))[0][: min(widths)] for width in widths]
     X, Y = (unit(X @ basis) for basis in bases)
@@ -89,7 +88,7 @@ def test_rotations_into_any_width_leave_only_the_swapped_pairs(rng, method, widt
     np.testing.assert_allclose(found.of_pairs[right], 1, atol=1e-6 if method == "procrustes" else 0.3)
 
 
-def test_agreement_of_similarities_is_the_correlation_without_the_two_anchors(rng):
+def test_agreement_of_similarities_is_correlation_without_two_anchors(rng):
     X, Y = unit(rng.normal(size=(12, 5))), unit(rng.normal(size=(12, 4)))
     found = audit_pairs(X, Y, "similarities").agreement
     for i in range(12):
@@ -100,7 +99,7 @@ def test_agreement_of_similarities_is_the_correlation_without_the_two_anchors(rn
 
 
 @pytest.mark.parametrize("method", ["procrustes", "similarities"])
-@pytest.mark.parametrize(("k", "d"), [(30, 5), (60, 50), (100, 20)])
+@pytest.mark.parametrize(("k", "d"), [(30, 5), (60, 50)])
 def test_of_noisy_right_pairs_few_are_suspect_and_of_unrelated_ones_it_cannot_tell(method, k, d):
     suspects, undecided = 0, 0
     for state in range(10):
@@ -115,13 +114,3 @@ def test_of_noisy_right_pairs_few_are_suspect_and_of_unrelated_ones_it_cannot_te
     assert suspects <= 10 * k * (
         0.05 if d == 5 else 0.002
     )  # in 5 dimensions mismatched pairs often agree by .5 and more
-
-
-def test_what_cannot_be_audited_is_refused(rng):
-    X = unit(rng.normal(size=(12, 3)))
-    with pytest.raises(SpaceError, match="expected 10 pairs or more, got 9 and 9"):
-        audit_pairs(X[:9], X[:9])
-    with pytest.raises(SpaceError, match="method: expected one of procrustes, similarities"):
-        audit_pairs(X, X, "influence")
-    with pytest.raises(SpaceError, match="false_share"):
-        audit_pairs(X, X, false_share=1.0)

@@ -1,16 +1,23 @@
-"""InverseRelativeProjection: against pinv and scikit-learn, what it recovers, what it does not see, and
-what it refuses.
-"""
+"""Inverses and direct maps against pinv, SciPy and scikit-learn."""
+
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from scipy.linalg import orthogonal_procrustes
 from scipy.stats import ortho_group
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.represent.similarity import RelativeProjection
-from relcore.represent.translation import InverseRelativeProjection, pruned_decoders, recovered
+from relcore.represent.translation import (
+    Affine,
+    InverseRelativeProjection,
+    LeastSquares,
+    Procrustes,
+    recovered,
+)
 
 N, D, K = 400, 12, 40
 TURN = ortho_group.rvs(D, random_state=1).astype(np.float32)
@@ -41,7 +48,7 @@ def units(X):
     return unit_rows(X[:K], X[:K].mean(axis=0)).astype(np.float64)
 
 
-def test_a_full_rank_relative_space_gives_its_directions_back(X):
+def test_full_rank_relative_space_gives_its_directions_back(X):
     relative = RelativeProjection().fit(X, anchors=np.arange(K)).transform(X)
     inverse = InverseRelativeProjection(**ALL_KEPT).fit(
         X[:K], X[:K], source_mean=X.mean(axis=0), target_mean=X.mean(axis=0)
@@ -53,17 +60,7 @@ def test_a_full_rank_relative_space_gives_its_directions_back(X):
     np.testing.assert_allclose(back, unit_rows(X, X.mean(axis=0)), atol=1e-4)
 
 
-def test_a_turned_scaled_and_shifted_space_is_reached_but_for_each_rows_length(X):
-    target = 2.5 * X @ TURN - 3
-    inverse = fitted(X, target, **ALL_KEPT)
-    np.testing.assert_allclose(cosines(inverse, X, target), 1, atol=1e-5)
-    lengths = np.linalg.norm(inverse.transform(X) - inverse.target_mean_, axis=1)
-    np.testing.assert_allclose(
-        lengths, np.linalg.norm(target[:K] - target[:K].mean(axis=0), axis=1).mean(), rtol=1e-4
-    )
-
-
-def test_pruned_is_the_mean_over_prunings_of_numpys_pinv(X, Y):
+def test_pruned_is_mean_over_prunings_of_numpys_pinv(X, Y):
     inverse = fitted(X, Y, omega=3, delta=0.6)
     A, B = units(X), units(Y)
     parts = [A[kept].T @ np.linalg.pinv(B[kept].T, rcond=1e-6) for kept in inverse.kept_]
@@ -86,7 +83,7 @@ def test_ridge_is_scikit_learns_without_offset(X, Y):
     np.testing.assert_allclose(inverse.matrix_, A.T @ oracle.coef_.T, atol=1e-5)
 
 
-def test_whitened_goes_through_the_whitened_relative_space(X, Y):
+def test_whitened_goes_through_whitened_relative_space(X, Y):
     inverse = fitted(X, Y, method="whitened", ridge=0.3)
     projection = RelativeProjection(whiten=True, ridge=0.3)
     whitened = [projection.fit(Z[:K], anchors=np.arange(K)).transform(Z) for Z in (X, Y)]
@@ -97,7 +94,7 @@ def test_whitened_goes_through_the_whitened_relative_space(X, Y):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_source_may_be_turned_scaled_and_shifted(X, Y, method):
+def test_source_may_be_turned_scaled_and_shifted(X, Y, method):
     moved = 7 * X @ TURN + 2
     np.testing.assert_allclose(
         fitted(moved, Y, method=method).transform(moved), fitted(X, Y, method=method).transform(X), atol=1e-3
@@ -109,21 +106,6 @@ def test_fewer_anchors_than_dimensions_reach_their_span_only(X):
     assert inverse.rank_ == 5  # six points around their mean
     assert cosines(inverse, X[6:], X[6:]).mean() < 0.8
     np.testing.assert_allclose(cosines(inverse, X[:6], X[:6]), 1, atol=1e-4)
-
-
-def test_recovered_by_hand():
-    found, true = np.array([[2.0, 1], [1, 3], [1, 1]]), np.array([[3.0, 1], [3, 1], [1, 1]])
-    table = recovered(found, true, np.array([1, 1]))
-    np.testing.assert_allclose(table["cosine"], [1, 0, 0])
-    np.testing.assert_allclose(table["error"], [0.5, np.sqrt(2), 0])
-
-
-def test_the_decoders_of_a_grid_are_those_of_single_inversions(X, Y):
-    for pruned in pruned_decoders(unit_rows(Y[:K], Y[:K].mean(axis=0)), (0.4, 0.6), (1, 4), random_state=5):
-        inverse = fitted(X, Y, omega=pruned.omega, delta=pruned.delta, random_state=5)
-        np.testing.assert_allclose(pruned.matrix, inverse.decoder_, rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(pruned.condition_numbers, inverse.condition_numbers_, rtol=1e-4)
-        assert [len(kept) for kept in pruned.kept] == [len(kept) for kept in inverse.kept_]
 
 
 LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would lie at the mean
@@ -138,7 +120,6 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
             np.ones((1, 3)),
             "two or more \\(the inverse of one spans a single line\\), got 1",
         ),
-        ({}, np.ones((4, 3)), np.ones((5, 3)), r"expected paired anchors .* got \(4, 3\) and \(5, 3\)"),
         ({}, LINE, np.eye(8), "expected several directions in the source space, got 8 anchors on one line"),
         (
             {},
@@ -146,9 +127,7 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
             np.eye(5),
             "number 4 lies at the mean of the source space",
         ),
-        ({"delta": 1.1}, None, None, "delta: expected a distance 0 … 1, got 1.1"),
         ({"delta": np.nan}, None, None, "delta: expected a distance 0 … 1, got nan"),
-        ({"ridge": 0}, None, None, "ridge: expected a number above 0, got 0"),
         ({"delta": 1}, None, None, "delta: expected a distance at which two or more anchors stay"),
     ],
 )
@@ -157,3 +136,64 @@ def test_fit_refuses(X, Y, settings, source, target, message):
         InverseRelativeProjection(**settings).fit(
             X[:K] if source is None else source, Y[:K] if target is None else target
         )
+
+
+WIDTH = 8
+ROTATION = ortho_group.rvs(WIDTH, random_state=4)
+MAPS = (Procrustes(), Procrustes(scale=False), LeastSquares(), Affine())
+NAMES = ("procrustes", "isometry", "least squares", "affine")
+
+
+@pytest.fixture
+def source(rng):
+    return rng.normal(size=(60, WIDTH)) + 1
+
+
+@pytest.fixture
+def noisy(source, rng):
+    return 2.5 * source @ ROTATION + rng.normal(size=source.shape) - 3
+
+
+def translated(mapping, source, target, X=None):
+    return mapping.fit(source, target).transform(source if X is None else X)
+
+
+def test_procrustes_recovers_rotation_scale_and_shift(source):
+    target = 2.5 * source @ ROTATION - 3
+    procrustes = Procrustes().fit(source[:20], target[:20])
+    np.testing.assert_allclose(procrustes.matrix_, 2.5 * ROTATION, atol=1e-10)
+    np.testing.assert_allclose(procrustes.transform(source), target, atol=1e-5)
+
+
+def test_procrustes_is_found_where_numpys_svd_does_not_converge(source, monkeypatch):
+    """As it does for some products of low rank, such as one of 163 rows in 384 dimensions."""
+    monkeypatch.setattr(np.linalg, "svd", Mock(side_effect=np.linalg.LinAlgError))
+    np.testing.assert_allclose(
+        Procrustes().fit(source, 2.5 * source @ ROTATION).matrix_, 2.5 * ROTATION, atol=1e-10
+    )
+
+
+def test_procrustes_is_scipys_on_centred_rows(source, noisy):
+    A, B = source - source.mean(axis=0), noisy - noisy.mean(axis=0)
+    turn, trace = orthogonal_procrustes(A, B)
+    np.testing.assert_allclose(Procrustes(scale=False).fit(source, noisy).matrix_, turn, atol=1e-10)
+    np.testing.assert_allclose(
+        Procrustes().fit(source, noisy).matrix_, turn * trace / np.sum(A**2), atol=1e-10
+    )
+
+
+def test_least_squares_is_numpys(source, noisy):
+    solution = np.linalg.lstsq(source, noisy, rcond=None)[0]
+    np.testing.assert_allclose(LeastSquares().fit(source, noisy).matrix_, solution, atol=1e-10)
+    np.testing.assert_allclose(translated(LeastSquares(), source, noisy), source @ solution, atol=1e-5)
+
+
+def test_affine_is_scikit_learns_linear_regression(source, noisy):
+    expected = LinearRegression().fit(source, noisy).predict(source)
+    np.testing.assert_allclose(translated(Affine(), source, noisy), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=NAMES)
+def test_unpaired_rows_are_refused(mapping):
+    with pytest.raises(SpaceError, match="same number of paired rows, 1 or more, got 3 and 2"):
+        mapping.fit(np.ones((3, 4)), np.ones((2, 4)))
