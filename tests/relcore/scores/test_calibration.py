@@ -1,13 +1,19 @@
-"""Score is a number with circumstances; intervals and bands by their formulas."""
+"""Score, its interval and band by their formulas; groups; class agreement against votes counted one by one."""
 
-import copy
 import json
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from relcore.scores.score import ChanceLevel, Score, sampling_interval
+from relcore.base.rows import unit_rows
+from relcore.represent.translation import ProjectionSpec, represent
+from relcore.scores.comparison import AlignedPair, ClassAgreement, class_labels, held_out, score_pair
+from relcore.scores.score import Z95, ChanceLevel, Score, lowest_groups, sampling_interval
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
 
 NULL = ChanceLevel(0.01, 0.0, 0.02, 50)
 FACTS = {"metric": "jaccard", "k": 10, "convention": "paper", "n_queries": 4000, "interval": (0.29, 0.31)}
@@ -20,17 +26,10 @@ def circumstances(score):
 
 
 @pytest.mark.parametrize("score", [SCORE, Score(1, metric="cka", n=7)], ids=["full", "bare"])
-@pytest.mark.parametrize(
-    "travel",
-    [
-        lambda score: Score.from_record(json.loads(json.dumps(score.to_record()))),
-        lambda score: pickle.loads(pickle.dumps(score)),  # as between the processes of a job
-        copy.deepcopy,
-    ],
-    ids=["json", "process", "copy"],
-)
-def test_circumstances_travel_with_the_number(score, travel):
-    assert circumstances(travel(score)) == circumstances(score)
+def test_circumstances_travel_with_the_number(score):
+    json_copy = Score.from_record(json.loads(json.dumps(score.to_record())))
+    for one in (json_copy, pickle.loads(pickle.dumps(score))):  # as between the processes of a job
+        assert circumstances(one) == circumstances(score)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,7 @@ def test_the_band_is_1_96_deviations_wide():
     assert (null.low, null.high) == pytest.approx((0.2 - 0.0196, 0.2 + 0.0196), abs=1e-6)
 
 
-def test_the_interval_shrinks_with_the_rows_that_are_left():
+def test_interval_shrinks_with_rows_that_are_left():
     values = np.array([0.0, 1.0, 1.0, 0.0])
     reach = 1.959964 * 0.5 * np.sqrt((1 - 4 / 16) / 8)
     assert sampling_interval(values, 16) == pytest.approx((0.5 - reach, 0.5 + reach))
@@ -61,11 +60,117 @@ def test_the_interval_shrinks_with_the_rows_that_are_left():
     assert sampling_interval(values[:1], 16) is None
 
 
-@pytest.mark.parametrize("share", [0.001, 0.02, 0.5, 0.9, 0.99])
-def test_the_interval_holds_the_mean_in_95_of_100_samples_also_near_the_ends(rng, share):
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.99])
+def test_interval_holds_mean_in_95_of_100_samples_also_near_ends(rng, share):
     population = (rng.random(20_000) < share) * rng.random(20_000) ** 0.2
     held = 0
     for _ in range(1000):
         low, high = sampling_interval(rng.choice(population, 300, replace=False), 20_000)
         held += low <= population.mean() <= high
     assert held > 950 - 28  # four standard errors
+
+
+def test_z_is_that_of_a_sample_without_replacement():
+    values, groups = np.arange(6.0), np.array([0, 0, 1, 1, 1, -1])
+    found = lowest_groups(values, groups, n_permutations=9)
+    # σ² of 0 … 5 is 35/12; two of six rows: σ²/2 · 4/5, three: σ²/3 · 3/5
+    errors = np.sqrt(35 / 12 * np.array([4 / 10, 3 / 15]))
+    np.testing.assert_allclose(found.mean, [0.5, 3])
+    np.testing.assert_allclose(found.z, [-2 / errors[0], 0.5 / errors[1]])
+    np.testing.assert_allclose(found.half_width, Z95 * errors)
+
+
+def test_one_group_in_twenty_draws_is_low_by_chance():
+    groups = np.concatenate([np.full(size, number) for number, size in enumerate((5, 20, 80, 200))])
+    lowest = []
+    for draw in range(100):
+        values = np.random.default_rng(draw).random(len(groups))
+        lowest.append(lowest_groups(values, groups, n_permutations=199).p.min())
+    # 5 of 100 are expected, standard error 2.2; without the correction for four groups it would be 18
+    assert 1 <= np.count_nonzero(np.array(lowest) < 0.05) <= 13
+
+
+def agreement(source, target, labels, k=5, convention="paper"):
+    split, labels = (
+        Split.held_out([f"r{row}" for row in range(len(source))]),
+        np.asarray(labels, dtype=object),
+    )
+    settings = {"k": k, "convention": convention}
+    return ClassAgreement().score(AlignedPair.of(source, target, split, labels, **settings))
+
+
+def voted(source, target, labels, k):
+    """The share, by a loop: every other row of the target sorted by its cosine to the source's vector."""
+    hits = []
+    for row, near in enumerate(unit_rows(source) @ unit_rows(target).T):
+        others = [other for other in np.argsort(-near) if other != row][:k]
+        (first, most), *rest = Counter(labels[others]).most_common()
+        hits.append(first == labels[row] and (not rest or rest[0][1] < most))
+    return np.mean(hits)
+
+
+@pytest.fixture
+def classes(rng):
+    labels = np.array(list("abcd"), dtype=object)[np.arange(120) % 4]
+    source = (rng.normal(size=(4, 6))[np.arange(120) % 4] + 0.8 * rng.normal(size=(120, 6))).astype(
+        np.float32
+    )
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    return (
+        source,
+        (source + 0.3 * rng.normal(size=source.shape)).astype(np.float32),
+        (source @ turn).astype(np.float32),
+        labels,
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_share_is_that_of_votes_counted_one_by_one(classes, k):
+    source, noisy, _, labels = classes
+    assert float(agreement(source, noisy, labels, k)) == voted(source, noisy, labels, k)
+    both = (voted(source, noisy, labels, k) + voted(noisy, source, labels, k)) / 2
+    assert float(agreement(source, noisy, labels, k, "mutual")) == pytest.approx(both)
+
+
+def test_rotation_takes_it_away_from_absolute_spaces_and_not_from_relative_ones(classes):
+    source, _, turned, labels = classes
+    ids = [f"r{row}" for row in range(120)]
+    pair = match(
+        LatentSpace(source, ids, labels=labels, name="a"), LatentSpace(turned, ids, labels=labels, name="b")
+    )
+    anchors, found = tuple(ids[:20]), {}
+    for form in ("absolute", "relative"):
+        made, split = represent(pair, form, anchors, ProjectionSpec()), held_out(pair, anchors, form)
+        found[form] = score_pair(*made, split, labels=class_labels(pair))["class agreement"]
+    assert found["relative"] > 0.6 > found["absolute"]
+    assert (found["relative"].n, found["absolute"].n) == (100, 120)
+
+
+def test_a_tie_does_not_count():
+    space = np.array([[1, 0], [1, 0.01], [1, 0.03], [-1, 0], [-1, 0.01], [-1, 0.03]])
+    assert agreement(space, space, list("aabccc"), k=2) == pytest.approx(3 / 6)
+    assert agreement(space, space, list("aabccc"), k=1) == pytest.approx(5 / 6)
+
+
+def test_the_chance_level_is_that_of_permuted_rows(classes, rng):
+    source, noisy, _, labels = classes
+    score = agreement(source, noisy, labels)
+    drawn = [float(agreement(source[rng.permutation(120)], noisy, labels)) for _ in range(12)]
+    assert score.null.mean == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(12))
+    assert score > score.null.high
+
+
+def test_rows_without_a_label_are_left_out(classes):
+    source, noisy, _, labels = classes
+    some = labels.copy()
+    some[::3] = ""
+    kept = some != ""
+    score = agreement(source, noisy, some)
+    assert (score, score.n) == (agreement(source[kept], noisy[kept], labels[kept]), 80)
+
+
+@pytest.mark.parametrize(
+    "labels", [["a"] * 30, [f"c{row}" for row in range(30)], list(map(str, range(15))) * 2, [""] * 30]
+)
+def test_one_class_or_as_many_as_rows_tell_nothing(rng, labels):
+    assert agreement(rng.normal(size=(30, 4)), rng.normal(size=(30, 4)), labels) is None

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import betaprime, invgamma, pearson3, skew
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore.base.errors import SpaceError
 from relcore.scores.cka import _low_end, linear_cka, mean_cosine
 
 Z95 = 1.959963984540054
@@ -57,7 +56,7 @@ def test_it_is_the_alignment_of_the_gram_matrices(pair):
     assert linear_cka(*pair) == pytest.approx(cka_by_grams(*pair), rel=1e-6)
 
 
-def test_debiased_is_the_u_statistic_of_the_gram_matrices(pair):
+def test_debiased_is_u_statistic_of_gram_matrices(pair):
     assert linear_cka(*pair, debiased=True) == pytest.approx(debiased_by_grams(*pair), rel=1e-5)
 
 
@@ -71,13 +70,6 @@ def test_rotation_scale_and_shift_change_nothing_and_other_linear_maps_do(pair, 
     assert linear_cka(X, X @ np.diag([9, 1, 1, 1, 1, 1]), debiased=debiased) < 0.9
 
 
-@pytest.mark.parametrize("debiased", [False, True])
-def test_a_space_against_itself_is_one_and_the_order_of_spaces_is_nothing(pair, debiased):
-    X, Y = pair
-    assert linear_cka(X, X, debiased=debiased) == pytest.approx(1)
-    assert linear_cka(X, Y, debiased=debiased) == pytest.approx(linear_cka(Y, X, debiased=debiased))
-
-
 def test_many_features_look_alike_by_chance_and_debiasing_takes_that_away(rng):
     X, Y = rng.normal(size=(2, 100, 200))
     biased, debiased = linear_cka(X, Y), linear_cka(X, Y, debiased=True)
@@ -88,7 +80,7 @@ def test_many_features_look_alike_by_chance_and_debiasing_takes_that_away(rng):
 
 
 @pytest.mark.parametrize(("n", "widths"), [(6, (2, 3)), (7, (1, 4)), (8, (1, 1))])
-def test_the_null_of_cka_has_the_moments_of_all_permutations(rng, n, widths):
+def test_null_of_cka_has_moments_of_all_permutations(rng, n, widths):
     X, Y = (rng.normal(size=(n, width)) ** 3 for width in widths)  # skewed: the third moments count
     scores, null = all_scores(X, Y), linear_cka(X, Y).null
     pearson = pearson3(skew(scores), loc=scores.mean(), scale=scores.std())
@@ -99,7 +91,7 @@ def test_the_null_of_cka_has_the_moments_of_all_permutations(rng, n, widths):
 
 
 @pytest.mark.parametrize("law", [betaprime(0.7, 9, scale=2), betaprime(8, 5, scale=0.1), invgamma(9)])
-def test_the_low_end_is_that_of_a_distribution_from_zero_with_these_moments(law):
+def test_low_end_is_that_of_distribution_from_zero_with_these_moments(law):
     mean, variance, skewness = law.stats("mvs")
     above = 1.0 + (law.dist.name == "invgamma")  # beyond the F distributions
     assert _low_end(mean, variance, above * skewness) == pytest.approx(law.ppf(0.025), rel=1e-5)
@@ -117,7 +109,7 @@ KINDS = {
 
 @pytest.mark.parametrize("n", [30, 300])
 @pytest.mark.parametrize("kind", KINDS)
-def test_few_permutations_lie_beyond_either_end_of_the_band(rng, kind, n):
+def test_few_permutations_lie_beyond_either_end_of_band(rng, kind, n):
     outside = np.zeros(2)
     for _ in range(8):
         X, Y = KINDS[kind](rng, n), KINDS[kind](rng, n)
@@ -130,7 +122,7 @@ def test_few_permutations_lie_beyond_either_end_of_the_band(rng, kind, n):
     assert outside[1] / 8 > 0.008
 
 
-def test_the_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
+def test_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
     X, Y = rng.normal(size=(60, 5)), rng.normal(size=(60, 8))
     orders = [rng.permutation(60) for _ in range(400)]
     scores = np.array([debiased_by_grams(X, Y[order]) for order in orders])
@@ -140,7 +132,7 @@ def test_the_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
     assert null.high - null.low == pytest.approx(2 * Z95 * scores.std(), rel=0.15)
 
 
-def test_mean_cosine_is_the_diagonal_of_scikit_learns(rng):
+def test_mean_cosine_is_diagonal_of_scikit_learns(rng):
     X, Y = rng.normal(size=(2, 50, 4)) + 0.3
     assert mean_cosine(X, Y) == pytest.approx(np.diag(cosine_similarity(X, Y)).mean(), abs=1e-6)
     assert mean_cosine(X, 3 * X) == pytest.approx(1, abs=1e-6)
@@ -148,23 +140,10 @@ def test_mean_cosine_is_the_diagonal_of_scikit_learns(rng):
 
 
 @pytest.mark.parametrize(("n", "width"), [(6, 3), (2, 5)])
-def test_the_null_of_mean_cosine_is_that_of_all_permutations(rng, n, width):
+def test_null_of_mean_cosine_is_that_of_all_permutations(rng, n, width):
     X, Y = rng.normal(size=(2, n, width)) + 0.4
     cosines = cosine_similarity(X, Y)
     scores = np.array([cosines[np.arange(n), list(order)].mean() for order in permutations(range(n))])
     null = mean_cosine(X, Y).null
     assert null.mean == pytest.approx(scores.mean(), abs=1e-6)
     assert sd(null) == pytest.approx(scores.std(), rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("X", "Y", "message"),
-    [
-        (np.eye(5), np.eye(6), r"row-aligned spaces, got 5 and 6 rows; pair them with match\(\)"),
-        (np.eye(3), np.eye(3), "expected at least 4 rows, got 3"),
-        (np.eye(5), np.ones((5, 2)), "expected spaces with different rows, got one whose rows are all equal"),
-    ],
-)
-def test_cka_refuses(X, Y, message):
-    with pytest.raises(SpaceError, match=message):
-        linear_cka(X, Y)

@@ -77,24 +77,15 @@ def assert_equal(here, there, tolerance=ROUNDING):
         assert there[one] == pytest.approx(expected, abs=tolerance), one
 
 
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize("made", [{}, {"power": -30}, {"alike": 3}], ids=str)
+@pytest.mark.parametrize(
+    ("convention", "made"), [("paper", {"power": -30}), ("mutual", {"alike": 3})], ids=str
+)
 def test_scores_are_those_of_numpy(device, convention, made):
     pair = made_pair(**made)
     assert_equal(*(facts(pair, name, convention=convention) for name in ("cpu", device)))
 
 
-def test_unrelated_spaces_score_at_chance_on_tensors(device):
-    rng = np.random.default_rng(1)
-    ids = [f"w{row}" for row in range(N)]
-    pair = match(*(LatentSpace(rng.normal(size=(N, 16)).astype(np.float32), ids) for _ in range(2)))
-    for (form, name), (value, *rest) in facts(pair, device).items():
-        if form != "procrustes" and name in ("jaccard", "mrr"):
-            *_, low, high = rest  # a band of 95 %: four times as wide is left by one score in 10⁸
-            assert abs(value - (low + high) / 2) <= 2 * (high - low), (form, name)
-
-
-def test_half_precision_of_the_script_around_it_changes_no_score(device, usual_precision, torch):
+def test_half_precision_of_script_around_it_changes_no_score(device, usual_precision, torch):
     pair, kind = made_pair(), "cuda" if device == "cuda" else "cpu"
     expected = facts(pair, "cpu")
     torch.set_float32_matmul_precision("medium")
@@ -107,18 +98,8 @@ def test_half_precision_of_the_script_around_it_changes_no_score(device, usual_p
     assert torch.get_float32_matmul_precision() == "medium"
 
 
-def test_the_comparison_would_notice_half_precision(device, monkeypatch):
-    """The control of the test above: with products of half precision in the pass, scores are others."""
-    pair = made_pair()
-    expected = facts(pair, "cpu")
-    half = lambda one, rows, matrix, name: (rows.bfloat16() @ matrix.bfloat16()).float()  # noqa: E731
-    monkeypatch.setattr(TorchDevice, "product", half)
-    there = facts(pair, device)
-    assert max(abs(there[name][0] - value[0]) for name, value in expected.items()) > 100 * ROUNDING
-
-
 @pytest.mark.parametrize("raised", ["torch's own", "of cuBLAS"])
-def test_where_the_memory_of_a_gpu_runs_out_the_cpu_goes_on_and_says_so(monkeypatch, raised, torch):
+def test_where_memory_of_gpu_runs_out_cpu_goes_on_and_says_so(monkeypatch, raised, torch):
     pair, product, calls = made_pair(), TorchDevice.product, []
     error = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
     if raised == "torch's own":
@@ -138,7 +119,7 @@ def test_where_the_memory_of_a_gpu_runs_out_the_cpu_goes_on_and_says_so(monkeypa
     assert len(calls) > 2
 
 
-def test_no_tensor_has_a_row_for_each_row_of_the_space_and_a_column_for_each_anchor(monkeypatch):
+def test_no_tensor_has_row_for_each_row_of_space_and_column_for_each_anchor(monkeypatch):
     """The largest tensor that a pass makes does not grow with n."""
     sizes, product = [], TorchDevice.product
 
@@ -163,7 +144,7 @@ def test_a_gpu_that_is_not_there_is_said(monkeypatch, torch):
             device_of(name)
 
 
-def test_a_space_is_brought_to_the_device_once_for_all_representations_and_passes(monkeypatch):
+def test_space_is_brought_to_device_once_for_all_representations_and_passes(monkeypatch):
     moved, products, rows, product = [], [], TorchDevice.rows, TorchDevice.product
     monkeypatch.setattr(TorchDevice, "rows", lambda self, X: moved.append(X.shape) or rows(self, X))
     monkeypatch.setattr(
@@ -180,7 +161,7 @@ def test_a_space_is_brought_to_the_device_once_for_all_representations_and_passe
     assert len([name for name in products if name == "scores"]) == 2 * 4 * blocks
 
 
-def test_spaces_of_equal_content_share_a_copy_until_the_last_of_them_goes(monkeypatch):
+def test_spaces_of_equal_content_share_copy_until_last_of_them_goes(monkeypatch):
     pytest.importorskip("torch")
     gc.collect()  # what earlier tests left
     rows, place = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32), device_of("torch")
@@ -200,7 +181,7 @@ def test_spaces_of_equal_content_share_a_copy_until_the_last_of_them_goes(monkey
     assert cached_size("cpu")[0] == before + 1
 
 
-def test_the_least_recently_used_spaces_leave_the_device_first(monkeypatch):
+def test_least_recently_used_spaces_leave_device_first(monkeypatch):
     pytest.importorskip("torch")
     spaces = [np.ones((1000, 100), np.float32) for _ in range(4)]
     for X in spaces:

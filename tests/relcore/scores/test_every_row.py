@@ -32,9 +32,11 @@ def task_of(representation, spaces, convention):
     return ExactScores.of(representation, anchors, ProjectionSpec(), 5, convention)
 
 
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize("representation", ["absolute", "relative", "whitened", "procrustes"])
-def test_several_passes_give_the_scores_of_a_whole_search(spaces, representation, convention, monkeypatch):
+@pytest.mark.parametrize(
+    ("representation", "convention"),
+    [("absolute", "paper"), ("relative", "mutual"), ("procrustes", "mutual")],
+)
+def test_several_passes_give_scores_of_whole_search(spaces, representation, convention, monkeypatch):
     task, pair = task_of(representation, spaces, convention), match(*spaces)
     made, split = (
         represent(pair, representation, task.anchors, task.projection),

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from relcore.base.names import SIMILARITIES
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import (
     anchor_differences,
@@ -34,8 +33,7 @@ def ids(pair, *places):
 
 
 @pytest.mark.parametrize("form", REPRESENTATIONS)
-@pytest.mark.parametrize("convention", ["paper", "mutual"])
-@pytest.mark.parametrize(("before", "now"), [(12, 13), (41, 40), (60, 24)])
+@pytest.mark.parametrize(("before", "now", "convention"), [(12, 13, "paper"), (60, 24, "mutual")])
 def test_all_representations_and_metrics(form, convention, before, now):
     pair = pair_of(labelled=0.8)
     passed, whole = both(pair, form, ids(pair, *range(before)), ids(pair, *range(now)), convention=convention)
@@ -43,8 +41,7 @@ def test_all_representations_and_metrics(form, convention, before, now):
     assert np.any(np.abs(whole) > 1e-3) == (form != "absolute")
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(("similarity", "center"), [("cosine", False), ("quantised", True)])
 def test_all_similarities_with_sets_that_overlap_in_part(similarity, center):
     pair = pair_of()
     sets = ids(pair, *range(30)), ids(pair, *range(20, 45))
@@ -62,7 +59,7 @@ def test_two_widths_and_hostile_sizes(settings):
     np.testing.assert_allclose(passed, whole, atol=1e-5)
 
 
-def test_the_same_anchors_change_nothing_and_worse_ones_are_clear():
+def test_same_anchors_change_nothing_and_worse_ones_are_clear():
     pair = pair_of()
     many, few = ids(pair, *range(40)), ids(pair, *range(2))
     for one in anchor_differences(pair, "relative", many, many, SPEC, n_queries=30).values():
@@ -105,7 +102,7 @@ def kept_passes(pair, form, *sets, spec=SPEC, **settings):
     ("form", "convention", "before", "now"),
     [
         ("relative", "paper", 40, 41),
-        ("whitened", "mutual", 41, 40),
+        ("whitened", "mutual", 31, 30),
         ("procrustes", "paper", 30, 30 + EXTRA_NEIGHBOURS),
     ],
 )
