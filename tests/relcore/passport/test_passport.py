@@ -14,7 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.cli import main
 from relcore.passport.charts import chart_of
-from relcore.passport.passport import ANCHORS, Passport, PassportCard, check, stored_dtype
+from relcore.passport.passport import Passport, PassportCard, check
 from relcore.stores.index import StoredRows, Target, write_index
 from tests.relcore.stores.stores import place_of
 
@@ -195,13 +195,6 @@ def test_a_cut_file_another_and_too_few_anchors_are_refused(file, tmp_path, vect
         Passport.of(LatentSpace(np.where(np.arange(N)[:, None] == 3, 0, vectors), IDS))
 
 
-def test_the_narrowest_dtype_that_holds_the_numbers():
-    X = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32)
-    halves = (X.view(np.uint32) & 0xFFFF0000).view(np.float32)
-    kinds = stored_dtype(X), stored_dtype(X.astype(np.float16)), stored_dtype(halves * 2.0**60)
-    assert kinds == ("float32", "float16", "bfloat16")
-
-
 def test_on_the_command_line_a_check_is_a_gate(file, tmp_path, vectors, capsys):
     np.save(tmp_path / "new.npy", vectors @ rotation())
     check_new = ["passport", "check", str(file), str(tmp_path / "new.npy")]
@@ -292,12 +285,6 @@ def test_migrate_makes_a_bridge_of_two_passports(tmp_path):
     pair = [str(tmp_path / f"{name}.safetensors") for name in ("old", "new")]
     assert main(["migrate", *pair, "--export", str(tmp_path / "bridge")]) == 0
     assert (tmp_path / "bridge" / "adapter.safetensors").is_file()
-
-
-def test_the_anchor_texts_that_come_with_relscope_are_300():
-    texts = ANCHORS.read_text(encoding="utf-8").splitlines()
-    assert len(set(texts)) == len(texts) == 300
-    assert all(text == text.strip() and text for text in texts)
 
 
 def test_the_reader_of_the_documentation_needs_numpy_alone(file, tmp_path, vectors):

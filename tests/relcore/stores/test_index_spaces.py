@@ -28,7 +28,7 @@ def test_a_spec_goes_to_json_and_back_and_loads(kind, tmp_path):
     assert len(load(spec_of(place, limit=9))) == 9
 
 
-def test_a_session_of_a_stranger_reaches_no_address_and_a_shared_app_no_database(tmp_path, monkeypatch):
+def test_session_of_stranger_reaches_no_address_and_shared_app_no_database(tmp_path, monkeypatch):
     described = {
         "source": "index",
         "name": "http://127.0.0.1:9",

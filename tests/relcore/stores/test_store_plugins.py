@@ -105,7 +105,7 @@ def test_rows_go_in_and_come_out_equal(kind, tmp_path, request):
     np.testing.assert_allclose(copied.vectors, truth, atol=1e-6)
 
 
-def test_a_table_of_other_columns_is_read_and_added_to(tmp_path, request):
+def test_table_of_other_columns_is_read_and_added_to(tmp_path, request):
     import json
 
     with place_of("pgvector", tmp_path, request) as place:
@@ -127,7 +127,7 @@ def test_a_table_of_other_columns_is_read_and_added_to(tmp_path, request):
         assert load_rows(place).ids.tolist() == ["7", "8"]
 
 
-def test_an_embedded_folder_of_qdrant_is_refused_with_the_line_that_moves_it(tmp_path):
+def test_embedded_folder_of_qdrant_is_refused_with_line_that_moves_it(tmp_path):
     with pytest.raises(SpaceError, match=r"pickles.*Q\(path='.*q'\)\.migrate\(Q\(url=.*and name qdrant:http"):
         open_index(StorePlace("qdrant", str(tmp_path / "q"), "news"))
     goal = StorePlace("qdrant", str(tmp_path / "new"), "news")
@@ -150,7 +150,7 @@ def test_a_payload_of_qdrant_replaces_no_id():
         assert sent.ids.tolist() == ["2"]
 
 
-def test_a_store_of_the_plugin_that_is_not_installed_is_named(monkeypatch):
+def test_store_of_plugin_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.delitem(names.INDEXES, "qdrant")
     with pytest.raises(SpaceError, match=r'pip install "./plugins/stores\[qdrant\]"'):
         parse_place("qdrant:http://127.0.0.1:6333#news")
@@ -164,19 +164,13 @@ def test_a_password_in_an_address_is_not_shown():
     assert "pass-word" not in f"{error.value}{place.text}"
 
 
-def test_a_missing_library_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
-    with pytest.raises(SpaceError, match=r"psycopg, .* get it by pip install .*plugins/stores\[pgvector"):
-        open_index(StorePlace("pgvector", str(tmp_path), "news"))
-
-
 class Failing:
     @classmethod
     def write(cls, place, blocks, target, report=None):
         raise RuntimeError("the disk\nis full")
 
 
-def test_an_error_within_the_store_of_a_plugin_names_the_package(monkeypatch):
+def test_error_within_store_of_plugin_names_package(monkeypatch):
     entry = names.IndexName("failing", f"{__name__}:Failing", plugin="toy 1.0", family="stores")
     monkeypatch.setitem(names.INDEXES, "failing", entry)
     monkeypatch.setattr(names.IndexName, "load", lambda self: Failing)

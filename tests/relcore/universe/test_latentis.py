@@ -8,7 +8,7 @@ from relcore import load_space
 
 
 @pytest.mark.filterwarnings("ignore:mapping.tsv is joined")
-def test_the_vectors_and_keys_of_its_folder_are_read(tmp_path):
+def test_vectors_and_keys_of_its_folder_are_read(tmp_path):
     torch = pytest.importorskip("torch")
     folder = tmp_path / "vectors"
     folder.mkdir()

@@ -10,14 +10,12 @@ from relcore import LatentSpace, Procrustes, Universe, match
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import percent
 from relcore.compare.reports import agreement
-from relcore.engine.engine import Engine, thin_svd
 from relcore.figures.style import LIGHT
 from relcore.runs import entries
 from relcore.scores.score import Score, share_interval
 from relcore.universe.universe import (
     CHARTS,
     UniverseChart,
-    UniverseSpec,
     charts_of,
     map_of_spaces,
     moving_rows,
@@ -78,16 +76,6 @@ def test_the_maps_are_those_of_the_plain_formula():
         np.testing.assert_allclose(turns[0] @ turn.T, universe.members[0].matrix @ member.matrix.T, atol=0.02)
 
 
-@pytest.mark.parametrize("rank", [5, 9])
-def test_a_rotation_is_the_same_by_either_decomposition(rank):
-    product = RNG.normal(size=(5, rank)) @ RNG.normal(size=(rank, 9))
-    for some in (product, product * np.geomspace(1, 1e-7, 5)[:, None]):  # the second is too ill-conditioned
-        rotation, values = Engine().rotation(some)
-        left, singular_values, right = thin_svd(some)
-        np.testing.assert_allclose(rotation, left @ right, atol=1e-6)
-        np.testing.assert_allclose(values, singular_values, rtol=1e-6, atol=1e-6 * values[0])
-
-
 @pytest.mark.parametrize("unit", [True, False])
 def test_composed_cycles_are_exact(unit):
     spaces = family()
@@ -116,14 +104,6 @@ def test_it_finds_as_many_rows_as_a_map_for_each_pair():
         translated = Procrustes(scale=False).fit(X[rows], Y[rows]).transform(X[tested])
         pairwise.append(retrieval(translated, Y[tested] - Y[rows].mean(axis=0)).top1)
     assert mean_accuracy(universe) >= np.mean(pairwise) - 0.01
-
-
-def test_widths_may_differ():
-    universe = Universe.fit([*family(2), space(turned(6, 0.05, 7), "narrow")])
-    assert universe.dimension == WIDE
-    assert universe.member("narrow").matrix.shape == (6, WIDE)
-    assert universe.translate(turned(6, 0.05, 7), "narrow", "model 0").shape == (N, WIDE)
-    assert universe.accuracy[2, 0] > 0.3
 
 
 def test_a_weak_link_is_healed_by_hubs():
@@ -224,11 +204,6 @@ def test_a_file_that_is_no_whole_universe_is_refused(tmp_path):
         universe.save(tmp_path / "three.npz")
 
 
-def test_an_unknown_setting_is_an_error_of_fit():
-    with pytest.raises(TypeError, match=r"^Universe\.fit\(\) got an unexpected keyword argument 'corect'$"):
-        Universe.fit(family(2), corect=True)
-
-
 def test_wrong_input_is_refused():
     universe = Universe.fit(family(2))
     with pytest.raises(SpaceError, match="expected one of 'model 0', 'model 1', got 'x'"):
@@ -276,10 +251,6 @@ def test_there_is_no_map_without_scores_or_without_distances():
     equal = Universe.fit([space(TRUE, name) for name in "abc"])
     for universe in (few, equal):
         assert list(charts_of(universe)) == ["accuracy"]
-
-
-def test_the_spec_is_the_key_of_its_settings():
-    assert UniverseSpec().key() != UniverseSpec(rows=50).key()
 
 
 def test_rotated_checkpoints_do_not_move_on_the_map():
