@@ -14,7 +14,6 @@ import pytest
 
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.studies.study import run_key
 from tests.faults import victims
 from tests.faults.blocks import computed_twice, lines
 from tests.waiting import until
@@ -65,18 +64,6 @@ def test_an_encoding(tmp_path, log):
     store = Store(root)
     assert len(store.entries()) == 1
     assert len(lines(log)) - computed_twice(log) == 100
-    assert computed_twice(log) <= KILLS
-
-
-@pytest.mark.slow
-def test_a_study(tmp_path, log):
-    root, n_runs = str(tmp_path / "store"), 400
-    kill_often(victims.study, root, log, n_runs, log=log, most_seconds=0.03, n=KILLS)
-    victims.study(root, log, n_runs)
-    study, store = victims.Squares(log, n_runs), Store(root)
-    for settings in study.runs({}):
-        assert store.get(run_key(study, settings)).metadata["values"] == {"square": settings["x"] ** 2}
-    assert len(lines(log)) - computed_twice(log) == n_runs
     assert computed_twice(log) <= KILLS
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import multiprocessing
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -17,8 +16,7 @@ from relcore.catalog.catalog import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
-from relcore.runs.store import Context, Store
-from relcore.studies.study import RunResult, Study, run_job, run_key
+from relcore.runs.store import Store
 from tests.faults.blocks import DIGITS, Pixels
 from tests.waiting import until
 
@@ -107,40 +105,6 @@ def write(root: str, log: str) -> None:
 
 def encode_in_place(root: str, log: str, block_rows: int) -> None:
     encode(DIGITS, Pixels(log, 0.005), Store(root), block_rows=block_rows)
-
-
-class Squares(Study):
-    """A run is a number's square; leaves a line for each."""
-
-    kind, title, question, paper, options = "squares", "Squares", "", "", ()
-
-    def __init__(self, log: str, n_runs: int) -> None:
-        self.log, self.n_runs = log, n_runs
-
-    def runs(self, options):
-        return [{"x": x} for x in range(self.n_runs)]
-
-    def measure(self, settings, store, report):
-        note(self.log, f"{os.getpid()} {settings['x']}")
-        np.linalg.svd(np.random.default_rng(0).normal(size=(60, 60)))
-        return RunResult({"square": settings["x"] ** 2})
-
-    def seconds(self, settings):
-        return 0.01
-
-    def charts(self, options, table):
-        return {}
-
-    def findings(self, options, table):
-        return table
-
-
-def study(root: str, log: str, n_runs: int) -> None:
-    store, squares = Store(root), Squares(log, n_runs)
-    for settings in squares.runs({}):
-        key = run_key(squares, settings)
-        if not store.has(key):
-            run_job(Context(key, store), study=squares, settings=settings)
 
 
 def submit(queue: JobQueue, log: str, block_rows: int):
