@@ -10,11 +10,10 @@ from app import compute, exports, messages, results, session
 from app.anchors import lists
 from app.glossary.card import caption
 from app.items import with_items
-from app.page_settings import segments
 from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
-from relcore.base.names import AUDITS, METRICS
+from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.compare.columns import centred_neighbours
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
@@ -31,20 +30,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
     if len(workspace.anchors) < FEWEST:
         messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
         return
-    method = segments(
-        "Method",
-        AUDITS,
-        "audit.method",
-        "procrustes",
-        help=(
-            "Trimmed Procrustes fits a rotation on the 60 % of the pairs that agree best. It finds more"
-            " wrong pairs, but needs both spaces at once. Rows of similarities correlates each pair's"
-            " similarities to all other anchors and uses each space alone."
-        ),
-    )
     specs = (workspace.source, workspace.target)
     settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
-    task = PairAudit(workspace.anchors, method=method, **settings)
+    task = PairAudit(workspace.anchors, **settings)
     outcome = results.computed(task, specs, label="Audit the pairs", unasked_seconds=_STARTS_ITSELF)
     if outcome is None:
         return

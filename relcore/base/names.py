@@ -203,12 +203,6 @@ _METHODS = {
     "absolute": Method("absolute", ".represent.translation:unchanged"),
     "relative": Method("relative", ".represent.translation:relative", heads="relative"),
     "whitened": Method("relative, whitened", ".represent.translation:whitened", heads="whitened"),
-    "product": Method(
-        "product of similarities, side by side", ".represent.translation:product", heads="product"
-    ),
-    "average": Method(
-        "product of similarities, averaged", ".represent.translation:averaged_product", heads="average"
-    ),
     "irp-pruned": Method("inverse, pruned", ".represent.translation:pruned_inverse"),
     "irp-ridge": Method("inverse, ridge", ".represent.translation:ridge_inverse"),
     "irp-whitened": Method("inverse, whitened", ".represent.translation:whitened_inverse"),
@@ -355,9 +349,11 @@ ADAPTERS = {
     ),
     "ridge": Named("Ridge", ".migrate.estimators:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
 }
-# Choices of version 0.2.0 that were removed, by the setting's name: none led on any of six collections.
+# Choices of version 0.2.0 that were removed, by the setting's name.
 FORMER_CHOICES = {
     "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
+    "method": ("similarities",),
+    "methods": ("product", "average"),
     "similarity": ("whitened-product",),
     "strategy": ("learned",),
 }
@@ -438,15 +434,6 @@ REDUCTIONS = {
     "umap-gpu": Named("UMAP by TorchDR"),
     "tsne": Named("t-SNE"),
     "tsne-gpu": Named("t-SNE by TorchDR"),
-}
-
-AUDITS = {
-    "procrustes": Named(
-        "Trimmed Procrustes", ".represent.similarity:by_procrustes", "needs both spaces at once"
-    ),
-    "similarities": Named(
-        "Rows of similarities", ".represent.similarity:by_similarities", "needs each space by itself"
-    ),
 }
 
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import AUDITS, METRICS
+from relcore.base.names import METRICS
 from relcore.base.numbers import counted, in_cell, short
 from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Reported, Table
@@ -854,7 +854,7 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
-    method: str = setting("procrustes", choices=AUDITS, help="How the agreement of a pair is measured.")
+    method: str = setting("procrustes", choices=("procrustes",))  # in recipes of 0.2.0
     false_share: float = setting(
         FALSE_SHARE,
         above=0,
@@ -897,7 +897,7 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         partners = shared_anchors(self.partners or self.anchors, target)
         rows = source.rows(anchors), target.rows(partners)
         directions = _directions(source, target, rows)
-        audited = audit_pairs(*directions, self.method, self.false_share)
+        audited = audit_pairs(*directions, self.false_share)
         report(1, 2, "scoring with and without the suspects")
         # Rows of either space that are in no pair, but whose partners are known.
         places = target.index.get_indexer(source.index)
@@ -967,11 +967,11 @@ class AnchorAudit(Recipe, figure="anchor-audit"):
 
     def draw(self, result: AuditOutcome | None = None) -> Exportable:
         outcome = result or self.audit.run(load_all((self.source, self.target), self.digests, self.figure))
-        drawn = chart_exportable(audit_chart(self.audit, outcome), self.to_json(), "relscope-anchor-audit")
+        drawn = chart_exportable(audit_chart(outcome), self.to_json(), "relscope-anchor-audit")
         return replace(drawn, table=outcome.table, latex=lambda: outcome.table().head(_MOST_PRINTED))
 
 
-def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
+def audit_chart(outcome: AuditOutcome) -> Lines:
     """A chart of agreement by rank, with the value below which 95 % of mismatched pairs lie."""
     table = outcome.table()
     rank, agreement, lines = np.arange(1, len(table) + 1), table.agreement.to_numpy(), []
@@ -989,5 +989,5 @@ def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
         "agreement, −1 … 1",
         kind="points",
         baselines=(("95 % of mismatched pairs are below", mismatched),),
-        note=AUDITS[audit.method].title + verdict,
+        note=f"Trimmed Procrustes{verdict}",
     )

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import AUDITS, SIMILARITIES, STRATEGIES
+from relcore.base.names import SIMILARITIES, STRATEGIES
 from relcore.base.rows import centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest
@@ -965,24 +965,15 @@ class Audit:
         return self.ranking[: within[-1] + 1] if len(within) else self.ranking[:0]
 
 
-def audit_pairs(
-    X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_share: float = FALSE_SHARE
-) -> Audit:
+def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) -> Audit:
     """The audit of pairs of centred unit rows of two spaces, (k, d_source) and (k, d_target).
 
-    Parameters
-    ----------
-    method : {"procrustes", "similarities"}
-        "procrustes": a rotation is fitted ten times on the 60 % of the pairs that agree best. Agreement is
-        the cosine between the rotated source and the target; for a trusted pair, the rotation is fitted
-        without it. "similarities": the correlation of the pair's similarities to all other anchors, each
-        within its own space.
-    false_share : float
-        Above 0, below 1; see `Audit`.
+    A rotation is fitted ten times on the 60 % of the pairs that agree best. Agreement is the cosine between
+    the rotated source and the target; for a trusted pair, the rotation is fitted without it. `false_share`,
+    above 0 and below 1, is that of the `Audit`.
 
-    Raises SpaceError: fewer than 10 pairs, numbers of rows that differ, an unknown method.
+    Raises SpaceError: fewer than 10 pairs, or numbers of rows that differ.
     """
-    need_one_of("method", method, AUDITS)
     if len(X) != len(Y) or len(X) < FEWEST:
         raise SpaceError(
             f"audit: expected {FEWEST} pairs or more, got {len(X):,} and {len(Y):,} rows; choose more anchors"
@@ -990,10 +981,6 @@ def audit_pairs(
     if not 0 < false_share < 1:
         raise SpaceError(f"false_share: expected a share between 0 and 1, got {false_share!r}")
     X, Y = (np.asarray(Z, dtype=np.float64) for Z in (X, Y))
-    return AUDITS[method].load()(X, Y, false_share)
-
-
-def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     trusted = np.arange(len(X))
     for _ in range(ROUNDS):
         agreement = np.vecdot(_turned(X, X[trusted], Y[trusted]), Y)
@@ -1006,25 +993,6 @@ def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
         others = np.setdiff1d(trusted, fold)
         turned[fold] = _turned(X[fold], X[others], Y[others])
     return Audit(turned @ Y.T, false_share)
-
-
-def by_similarities(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
-    """An `Audit` by correlations of rows of similarities, without columns i and j for anchors i and j."""
-    k = len(X)
-    first, second = (Z @ Z.T for Z in (X, Y))
-    itself = np.eye(k, dtype=bool)
-    counts = k - 2 + itself  # for source i and target j, columns i and j are left out
-
-    def sums(K: np.ndarray) -> np.ndarray:
-        return K.sum(axis=1)[:, None] - np.diag(K)[:, None] - np.where(itself, 0, K)
-
-    left, right = sums(first), sums(second).T
-    both = np.diag(first)[:, None] * second + np.where(itself, 0, first * np.diag(second)[None])
-    covariance = first @ second.T - both - left * right / counts
-    variances = (sums(first**2) - left**2 / counts) * (sums(second**2).T - right**2 / counts)
-    spread = np.sqrt(np.maximum(variances, 0))
-    correlation = np.divide(covariance, spread, out=np.zeros((k, k)), where=spread > 0)
-    return Audit(correlation, false_share)
 
 
 def _turned(rows: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -22,7 +22,6 @@ from relcore.represent.similarity import (
     column_names,
     farthest_order,
     need_finite,
-    negative_distance,
     shared_anchors,
 )
 from relcore.spaces.matching import Match
@@ -621,30 +620,6 @@ def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) 
     return projection.fit(side.train, anchors=side.anchors).transform
 
 
-def product(side: FittedSpace, settings: MethodSettings, average: bool = False) -> Rows:
-    """A function from rows to their cosine, Euclidean, L1 and L∞ relative rows, side by side (n, 4 k) or
-    averaged (n, k) (Cannistraci et al. 2024, who learn a weighted sum).
-
-    Each relative row is standardised over the anchors, so that all four count equally.
-    """
-    names = ("cosine", "euclidean", "l1")
-    projections = [RelativeProjection(name).fit(side.train, anchors=side.anchors) for name in names]
-
-    def transform(X: np.ndarray) -> np.ndarray:
-        parts = [projection.transform(X) for projection in projections]
-        mean, anchors = projections[1].mean_, projections[1].anchors_
-        parts.append(negative_distance(centred(X, mean), anchors, "chebyshev"))
-        parts = list(map(_standardised, parts))
-        return np.mean(parts, axis=0) if average else np.concatenate(parts, axis=1)
-
-    return transform
-
-
-def _standardised(relative: np.ndarray) -> np.ndarray:
-    spread = relative.std(axis=1, keepdims=True)
-    return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
-
-
 def unchanged(
     source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows | None:
@@ -666,7 +641,7 @@ def _direct(
     return kind().fit(source.anchors, target.anchors).transform
 
 
-whitened, averaged_product = partial(relative, whiten=True), partial(product, average=True)
+whitened = partial(relative, whiten=True)
 pruned_inverse, ridge_inverse, whitened_inverse = (
     partial(_inverse, kind) for kind in ("pruned", "ridge", "whitened")
 )

@@ -82,7 +82,7 @@ class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitc
         kinds = [METHODS[method].heads for method in self.methods]
         total = 0.0
         for kind, space in product(set(kinds), shared.spaces):
-            width = space.dimension if kind == "absolute" else n_anchors * (4 if kind == "product" else 1)
+            width = space.dimension if kind == "absolute" else n_anchors
             if self.head == "logistic":
                 total += 0.01 + n * width * n_classes * _LOGISTIC
             else:
