@@ -41,10 +41,6 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
     metrics: tuple[str, ...]
 
     @classmethod
-    def of(cls, *settings: object) -> ExactScores:
-        return cls(*settings, tuple(metrics_of_a_pair()))
-
-    @classmethod
     def on(
         cls,
         representation: str,
@@ -56,7 +52,7 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
         """The task with all metrics, without the settings that this representation ignores."""
         needed = () if representation == "absolute" else tuple(anchors)
         used = projection if representation in ("relative", "whitened") else ProjectionSpec()
-        return cls.of(representation, needed, used, k, convention)
+        return cls(representation, needed, used, k, convention, tuple(metrics_of_a_pair()))
 
     @property
     def title(self) -> str:

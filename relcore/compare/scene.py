@@ -84,10 +84,10 @@ from relcore.represent.similarity import (
 )
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
-from relcore.scores.neighbours import without_fixed_points
 from relcore.scores.score import PairScores, Score
 from relcore.spaces.matching import Match, as_pair, distinct_names, match
 from relcore.spaces.space import LatentSpace, MatrixLike
+from relcore.spaces.split import derangement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -709,7 +709,7 @@ def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[st
 def with_wrong_pairs(pair: Match, anchors: tuple[str, ...], random_state: int = 0) -> Match:
     """The pair with the target rows of the anchors permuted; all other rows are unchanged."""
     rows, points = pair.target.rows(anchors), np.array(pair.target.vectors)
-    points[rows] = points[rows[without_fixed_points(len(rows), np.random.default_rng(random_state))]]
+    points[rows] = points[rows[derangement(len(rows), np.random.default_rng(random_state))]]
     return _with_target(pair, points)
 
 

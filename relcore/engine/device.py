@@ -319,10 +319,6 @@ class TorchDevice:
         """Whether these rows stay on the device once they were copied there."""
         return isinstance(X, np.ndarray) and is_constant(X) and 4 * X.size <= self._room()
 
-    def column_sums(self, X: Rows) -> np.ndarray:
-        """Sums of the columns of rows that stay on the device, (d,) float64."""
-        return self.get(self.block_on_device(X, slice(None)).sum(0, dtype=self._torch.float64))
-
     def _room(self) -> float:
         """The bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of the memory
         that is free or holds spaces now.

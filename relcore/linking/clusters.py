@@ -309,8 +309,7 @@ def _candidates(
 
 def _whitened(anchors: np.ndarray) -> np.ndarray:
     """The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d)."""
-    values, vectors = np.linalg.eigh(anchors @ anchors.T + _RIDGE * np.eye(len(anchors), dtype=np.float32))
-    return (anchors.T @ (vectors / np.sqrt(values)) @ vectors.T).astype(np.float32)
+    return Engine().shrunk(anchors, _RIDGE, -0.5)[0].T.astype(np.float32)
 
 
 ASSIGNED_BYTES = 64 * 2**20  # size of a block of distances

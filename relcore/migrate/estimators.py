@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import lengths, row_blocks, unit_rows
-from relcore.represent.similarity import Estimator, need_finite
+from relcore.represent.similarity import AnchorAxes, Estimator, need_finite
 from relcore.represent.translation import Procrustes
 from relcore.spaces.space import MatrixLike
 
@@ -184,28 +184,14 @@ class RidgeAdapter(InPlaceAdapter):
         return (right.T * (values / (values**2 + self.penalty_))) @ onto
 
 
-class AnchorBasis(NamedTuple):
-    """The thin SVD of centred unit anchors (k, d), left · diag(values) · rightᵀ, and the mean that was
-    subtracted."""
-
-    left: np.ndarray
-    values: np.ndarray
-    right: np.ndarray
-    mean: np.ndarray
-
-    @classmethod
-    def of(cls, rows: np.ndarray) -> AnchorBasis:
-        mean = rows.mean(axis=0, dtype=np.float64)
-        left, values, right = np.linalg.svd(unit_rows(rows, mean).astype(np.float64), full_matrices=False)
-        return cls(left, values, right.T, mean)
-
-    def whitened(self, ridge: float) -> np.ndarray:
-        """The basis V S (S² + λ)^(−1/2), (d, r): rows times it are whitened relative coordinates up to a
-        rotation.
-        """
-        if not 0 < ridge < np.inf:
-            raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
-        return self.right * (self.values / np.sqrt(self.values**2 + ridge))
+def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean (d,) of paired rows (k, d), and parts of their SVD P S Qᵀ as centred unit rows: P (k, w), and
+    Q S (S² + λ)^(−1/2), (d, w). Rows times it are whitened relative coordinates up to a rotation."""
+    if not 0 < ridge < np.inf:
+        raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
+    mean = rows.mean(axis=0, dtype=np.float64)
+    axes = AnchorAxes.of(unit_rows(rows, mean))
+    return mean, axes.basis, axes.turn * (axes.stretch / np.sqrt(axes.stretch**2 + ridge))
 
 
 @dataclass(eq=False)
@@ -219,13 +205,11 @@ class WhitenedRelativeAdapter(Adapter):
     ridge: float = 0.3
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        by_new, by_old = (AnchorBasis.of(rows) for rows in (new, old))
+        (start, P, of_new), (end, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
         # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. The inner product of two such rows
         # stays the same if the old model's Uᵀ is dropped on both sides, so the corpus needs at most the old
         # width.
-        queries = by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left)
-        corpus = AffineStep.between(by_old.whitened(self.ridge), by_old.mean)
-        return (AffineStep.between(queries, by_new.mean),), (corpus,)
+        return (AffineStep.between(of_new @ (P.T @ R), start),), (AffineStep.between(of_old, end),)
 
 
 @dataclass(eq=False)
@@ -239,5 +223,5 @@ class WhitenedInverseAdapter(InPlaceAdapter):
     ridge: float = 1.0
 
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        by_new, by_old = (AnchorBasis.of(rows) for rows in (new, old))
-        return by_new.whitened(self.ridge) @ (by_new.left.T @ by_old.left) @ by_old.whitened(self.ridge).T
+        (_, P, of_new), (_, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
+        return of_new @ (P.T @ R) @ of_old.T

@@ -13,7 +13,7 @@ from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, uni
 from relcore.engine.engine import Engine
 from relcore.represent.similarity import need_finite
 from relcore.scores.score import CENTRE, ChanceLevel, Score
-from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
+from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 
 # Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
 
@@ -397,12 +397,7 @@ def linear_cka(
     1.0
     """
     ids = ids_of(X) if ids is None else ids
-    need_paired(X, Y)
-    X, Y = matrix(X, "X", None, by_block=True), matrix(Y, "Y", None, by_block=True)
-    if len(X) != len(Y):
-        raise SpaceError(
-            f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
-        )
+    X, Y = paired_matrices(X, Y, ("X", "Y"), by_block=True)
     sums, note = _cka_sums(X, Y, own), ""
     for side, moments, name in ((X, sums.x, "X"), (Y, sums.y, "Y")):
         if not np.isfinite(moments.lengths).all():

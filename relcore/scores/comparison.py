@@ -30,7 +30,6 @@ from relcore.scores.neighbours import (
     number_of_draws,
     overlap_difference,
     queries_decide,
-    without_fixed_points,
 )
 from relcore.scores.passes import (
     EXTRA_NEIGHBOURS,
@@ -53,7 +52,7 @@ from relcore.scores.score import (
 from relcore.spaces.ids import AuditedIds, scored_rows
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
-from relcore.spaces.split import Split
+from relcore.spaces.split import Split, derangement
 
 # The changes that `unchanged_by` may name: rotation or reflection, scale, offset; any invertible linear map.
 CHANGES = ("rotation", "scale", "shift", "affine")
@@ -213,7 +212,7 @@ class ClassAgreement(Metric):
             rng = np.random.default_rng(0)
             draws = np.empty(number_of_draws(len(votes.queries)))
             for draw in range(len(draws)):  # each query gets another one's neighbours
-                draws[draw] = _hits(votes, without_fixed_points(len(votes.queries), rng)).mean()
+                draws[draw] = _hits(votes, derangement(len(votes.queries), rng)).mean()
             draws += (hits.mean() - draws.mean()) / votes.n  # a permutation of n rows keeps one in place
             null = ChanceLevel.from_draws(draws)
         score = Score(
@@ -398,23 +397,18 @@ def score_pair(
     return scores_of(AlignedPair.of(source, target, split, **settings), metrics)
 
 
-def score_by(name: str, pair: Any) -> Score | None:
-    """The score of a pair by the metric of this name; an error in a plugin is a SpaceError that names it."""
-    with named_in_errors(METRICS[name].plugin):
-        return METRICS[name].load()().score(pair)
-
-
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
     """The scores of a pair by these metrics (default: all), without those that need equal widths or labels
-    that the pair lacks.
+    that the pair lacks. An error in a plugin is a SpaceError that names it.
     """
     scores = {}
-    for name in metrics or METRICS:
+    for name in metrics or metrics_of_a_pair():
         entry = METRICS[name]
-        usable = (metrics or "pair" in entry.of) and ("labels" not in entry.needs or pair.rows.labelled)
-        if usable and (score := score_by(name, pair)) is not None:
-            scores[name] = score
-    return scores
+        if "labels" in entry.needs and not pair.rows.labelled:
+            continue
+        with named_in_errors(entry.plugin):
+            scores[name] = entry.load()().score(pair)
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def score_differences(

@@ -19,7 +19,7 @@ from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import AlignedPair, LinearCKA, Metric
 from relcore.scores.neighbours import PERMUTATIONS, Neighbours, find_neighbours, jaccard_rows
 from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
-from relcore.spaces.space import MatrixLike, ids_of, matrix, need_paired
+from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 from relcore.spaces.split import Split
 
 FEATURE_ROWS = 5000  # limit for measures whose cost is linear in the rows
@@ -76,12 +76,7 @@ def paired_rows(
         Row counts that differ, fewer than four rows, or a space whose rows are all equal.
     """
     ids = ids_of(source) if ids is None else ids
-    need_paired(source, target)
-    source, target = matrix(source, "source", None), matrix(target, "target", None)
-    if len(source) != len(target):
-        raise SpaceError(
-            f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()"
-        )
+    source, target = paired_matrices(source, target, ("source", "target"))
     if len(source) < 4:
         raise SpaceError(f"expected at least 4 rows, got {len(source)}")
     rows = slice(None)

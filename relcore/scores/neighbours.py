@@ -23,7 +23,8 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
-from relcore.spaces.space import MatrixLike, matrix, need_paired
+from relcore.spaces.space import MatrixLike, paired_matrices
+from relcore.spaces.split import derangement
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -171,7 +172,7 @@ class Neighbours:
             if self.convention == "paper":  # query i gets the list of query π(i) ≠ i
                 overlap_after = permuted_overlap(self.first_lists, self.second_lists)
                 for draw in range(len(draws)):
-                    draws[draw] = overlap_after(without_fixed_points(m, rng)).mean()
+                    draws[draw] = overlap_after(derangement(m, rng)).mean()
                 # A permutation of n rows fixes one on average, these draws none.
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             else:
@@ -246,13 +247,6 @@ class Neighbours:
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
     """The number of permutations of neighbour lists: more for few queries, because they cost little."""
     return max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
-
-
-def without_fixed_points(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A random permutation of n > 1 without fixed points: one cycle through all, in random order."""
-    cycle, order = rng.permutation(n), np.empty(n, dtype=np.int64)
-    order[cycle[1:]], order[cycle[0]] = cycle[:-1], cycle[-1]
-    return order
 
 
 def find_neighbours(
@@ -378,8 +372,7 @@ def mrr(
 
 
 def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any) -> Neighbours:
-    need_paired(source, target)
-    sides = matrix(source, "source", None, by_block=True), matrix(target, "target", None, by_block=True)
+    sides = paired_matrices(source, target, ("source", "target"), by_block=True)
     names = ("n_queries", "queries", "random_state", "device")
     return find_neighbours(*sides, k, convention, **dict(zip(names, settings, strict=True)))
 

@@ -1,6 +1,6 @@
 """The pass over the rows of a pair that collects the sums and nearest rows of all scores, block by block, in
 any order and in any number of processes. A `Plan` holds what the pass needs before it begins; it is computed
-from the `ColumnSums` of both spaces and a few rows.
+from the means of both spaces and a few rows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from relcore.base.names import SIMILARITIES
 from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
+from relcore.engine.engine import Engine
 from relcore.engine.nearest import common_direction, need_k, order_seed, top_rows, without_itself
 from relcore.represent.similarity import AnchorAxes, RelativeProjection, clustered_rows
 from relcore.represent.translation import Procrustes, ProjectionSpec
@@ -119,23 +120,6 @@ class Search(NamedTuple):
     k: int
     alone: bool = False
     labelled: bool = False
-
-
-def searches_of(
-    convention: str, k: int, same_width: bool, labelled: str, extra_neighbours: int = 0
-) -> list[Search]:
-    """The searches that the scores of a pair need. A vote of classes takes one more row, because the query is
-    left out."""
-    k, mutual = k + extra_neighbours, convention == "mutual"
-    searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
-    if not same_width:
-        return searches
-    searches = searches or [Search("own", 1, 1, k)]
-    for name, queries, base in (("forward", 0, 1), ("backward", 1, 0))[: 1 + mutual]:
-        searches.append(Search(name, queries, base, k + bool(labelled)))
-        if labelled == "some":
-            searches.append(Search(f"{name} labelled", queries, base, k + 1, labelled=True))
-    return searches
 
 
 # The rows of one space in each representation, from coordinates that the representations share.
@@ -296,47 +280,18 @@ class BlockRows:
         return self._held[name]
 
 
-_IN_CACHE = 2048  # rows that stay in cache while they are read twice
-
-
-class ColumnSums:
-    """Sums of the columns of one space (d,) in float64, and its number of rows; `packed` (d + 1,)."""
-
-    def __init__(self, width: int) -> None:
-        self.n, self.total = 0, np.zeros(width)
-
-    def add(self, X: np.ndarray) -> None:
-        for block in row_blocks(len(X), _IN_CACHE):
-            rows = np.asarray(X[block], dtype=np.float32)
-            self.total += rows.sum(axis=0, dtype=np.float64)
-        self.n += len(X)
-
-    def merge(self, other: ColumnSums) -> ColumnSums:
-        self.n, self.total = self.n + other.n, self.total + other.total
-        return self
-
-    def packed(self) -> np.ndarray:
-        return np.array([*self.total, self.n])
-
-    @classmethod
-    def unpacked(cls, array: np.ndarray) -> ColumnSums:
-        sums = cls(len(array) - 1)
-        sums.total, sums.n = array[:-1], int(array[-1])
-        return sums
-
-
 # The coordinates of both spaces of a pair, and the representations in them.
 
 Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
 
 
 def frames_of(
-    request: ScoreRequest, roles: RowRoles, sums: ColumnSums, gathered: Mapping[str, np.ndarray], side: int
+    request: ScoreRequest, roles: RowRoles, mean: np.ndarray, gathered: Mapping[str, np.ndarray], side: int
 ) -> CoordinatesByName:
     forms, spec, sample = set(request.forms), request.projection, gathered["centre"]
-    centre = mean = mean_row(sample, sums.total / sums.n)
+    total, centre = roles.n * mean, (mean := mean_row(sample, mean))
     if len(roles.left_out):  # an anchor may be so long that the mean is far from all other rows
-        rest = sums.total - gathered["left out"].sum(axis=0, dtype=np.float64)
+        rest = total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Coordinates(centre)}
     if "whitened" in forms or ("relative" in forms and spec.similarity == "cosine"):
@@ -435,22 +390,22 @@ class Plan:
 
     @classmethod
     def of(
-        cls, request: ScoreRequest, roles: RowRoles, sums: tuple[ColumnSums, ColumnSums], take: Take
+        cls, request: ScoreRequest, roles: RowRoles, means: tuple[np.ndarray, np.ndarray], take: Take
     ) -> Plan:
         needed = needed_rows(request, roles)
         gathered = {name: (take(0, rows), take(1, rows)) for name, rows in needed.items()}
         sides = [{name: both[side] for name, both in gathered.items()} for side in (0, 1)]
-        frames = tuple(frames_of(request, roles, sums[side], sides[side], side) for side in (0, 1))
+        frames = tuple(frames_of(request, roles, means[side], sides[side], side) for side in (0, 1))
         forms = {}
         for name in request.forms:
             if name == "absolute":
                 forms[name] = Representation("raw"), Representation("raw")
             elif name == "procrustes":
-                mean = mean_row(gathered["centre"][1], sums[1].total / sums[1].n)
+                mean = mean_row(gathered["centre"][1], means[1])
                 forms[name] = _procrustes(frames, mean, gathered["anchors"])
             else:
                 forms[name] = tuple(_relative(side, name, request.projection.ridge) for side in frames)
-        widths = tuple(len(side.total) for side in sums)
+        widths = tuple(map(len, means))
         for name, both in forms.items():
             blocks = (BlockRows(NumpyDevice(), frames[side], side, sides[side]["centre"]) for side in (0, 1))
             sizes = (power_near(block.squares(form)) for form, block in zip(both, blocks, strict=True))
@@ -479,10 +434,19 @@ class Plan:
         return None if source.basis is None else source.basis.T @ target.basis
 
     def searched(self, name: str) -> list[Search]:
-        request, same_width = self.request, self.same_width(name)
-        return searches_of(
-            request.convention, request.k, same_width, self.roles.labelled, request.extra_neighbours
-        )
+        """The searches that the scores of a representation need. A vote of classes takes one more row,
+        because the query is left out."""
+        k, labelled = self.request.k + self.request.extra_neighbours, self.roles.labelled
+        mutual = self.request.convention == "mutual"
+        searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
+        if not self.same_width(name):
+            return searches
+        searches = searches or [Search("own", 1, 1, k)]
+        for direction, queries, base in (("forward", 0, 1), ("backward", 1, 0))[: 1 + mutual]:
+            searches.append(Search(direction, queries, base, k + bool(labelled)))
+            if labelled == "some":
+                searches.append(Search(f"{direction} labelled", queries, base, k + 1, labelled=True))
+        return searches
 
     def _searches(self, name: str, gathered: Mapping) -> tuple[Searches | None, Searches | None]:
         queries, some = (
@@ -881,16 +845,9 @@ class RowPair:
         return np.asarray(self.spaces[side][rows], dtype=np.float32)
 
     @cached_property
-    def sums(self) -> tuple[ColumnSums, ColumnSums]:
-
-        def summed(X: RowSource, where: Device) -> ColumnSums:
-            if not isinstance(where, NumpyDevice) and where.can_cache(X):
-                return ColumnSums.unpacked(np.append(where.column_sums(X), len(X)))
-            return in_threads(
-                _blocks(len(X)), lambda: ColumnSums(X.shape[1]), lambda sums, block: sums.add(X[block])
-            )
-
-        return tuple(on_device(partial(summed, X), self.device) for X in self.spaces)
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """The mean row of each space, (d,) float64."""
+        return tuple(map(Engine(self.device).mean, self.spaces))
 
     def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
         """The sums of the second pass, for all requests at once; each further 2,048 queries take one more
@@ -906,7 +863,7 @@ class RowPair:
         return [first.joined(others) if others else first for first, *others in zip(*batches, strict=True)]
 
     def plan(self, request: ScoreRequest, roles: RowRoles) -> Plan:
-        return Plan.of(request, roles, self.sums, self.take)
+        return Plan.of(request, roles, self.means, self.take)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
         """The sums of one pass over all rows; if a GPU runs out of memory, the CPU repeats it with a
@@ -1171,17 +1128,12 @@ class AlignedPair:
         k = min(self.k, n - 1)
         if sizes[sizes - 1 > k / 2].sum() < n / 2:
             return None
-        lists = self._across(labelled, k + 1)
-        classes = tuple(map(self.rows.classes_of, lists))
-        return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
-
-    def _across(self, labelled: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
-        """The numbers of the k labelled rows nearest to each labelled query in the other space, (m, k) per
-        direction."""
         searches = self.searched.plan.searched(self.form)
         # The search among labelled rows follows the search among all rows.
         last = {search.base: search for search in searches if search.base != search.queries}
-        return tuple(self.searched.nearest(self.form, search)[labelled, :k] for search in last.values())
+        lists = tuple(self.searched.nearest(self.form, one)[labelled, : k + 1] for one in last.values())
+        classes = tuple(map(self.rows.classes_of, lists))
+        return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
 
     def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
         """This pair reduced to the rows of `split`, a part of its rows, with these queries (row numbers).

@@ -42,7 +42,6 @@ from relcore.scores.neighbours import CONVENTIONS
 from relcore.scores.passes import (
     NO_ROWS,
     AlignedPair,
-    ColumnSums,
     Plan,
     RowPair,
     RowRoles,
@@ -342,7 +341,7 @@ _MOST_CLASSES = 100_000
 class Survey(ShardWork):
     """Sums of the rows with a direction in every space, and candidates for queries.
 
-    Arrays: sums_0, sums_1, from `ColumnSums`; dropped (m,), zero rows; keys and rows (n_candidates,), those
+    Arrays: sums_0, sums_1 (d,), of the columns; dropped (m,), zero rows; keys and rows (n_candidates,), those
     with the smallest `row_keys`, ascending; wanted (2, m), the index in the ids `wanted` and the row. Facts:
     n, rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
 
@@ -351,7 +350,7 @@ class Survey(ShardWork):
     """
 
     kind: ClassVar[str] = "survey"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     n_candidates: int = 0
     stream: str = "queries"
@@ -360,14 +359,15 @@ class Survey(ShardWork):
     classes_of: int = -1
 
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        sums, dropped, classes = [ColumnSums(shard.width) for shard in shards], [], Counter()
+        n, sums, dropped, classes = 0, [np.zeros(shard.width) for shard in shards], [], Counter()
         wanted, places = pd.Index(self.wanted, dtype=object), []
         smallest = np.empty(0), np.empty(0, np.int64)
         for blocks, alive, rows, vectors in live_rows(shards, report, labels=self.classes_of >= 0):
             need_same_ids(shards, blocks)
             for shard, block, side, X in zip(shards, blocks, sums, vectors, strict=True):
                 finite(shard, block)
-                side.add(X)
+                side += X.sum(axis=0, dtype=np.float64)
+            n += len(rows)
             first = shards[0].start + blocks[0].first
             every = np.arange(first, first + len(blocks[0].vectors))
             dropped.append(np.setdiff1d(every, rows, assume_unique=True))
@@ -388,11 +388,11 @@ class Survey(ShardWork):
             if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
                 labels = blocks[self.classes_of].labels
                 classes.update(labels[row] for row in alive if labels[row])
-        arrays = {f"sums_{side}": total.packed() for side, total in enumerate(sums)}
+        arrays = {f"sums_{side}": total for side, total in enumerate(sums)}
         arrays |= {"keys": smallest[0], "rows": smallest[1]}
         arrays["dropped"] = _few(np.concatenate([*dropped, np.empty(0, np.int64)]))
         arrays["wanted"] = np.concatenate([*places, np.empty((2, 0), np.int64)], axis=1)
-        return arrays, {"n": sums[0].n, "classes": _few_classes(classes)}
+        return arrays, {"n": n, "classes": _few_classes(classes)}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
         pairs = {name: (array, second.arrays[name]) for name, array in first.arrays.items()}
@@ -400,7 +400,7 @@ class Survey(ShardWork):
         arrays = {"keys": keys, "rows": rows, "dropped": _few(np.concatenate(pairs.pop("dropped")))}
         arrays["wanted"] = np.concatenate(pairs.pop("wanted"), axis=1)
         for name, (sums, more) in pairs.items():
-            arrays[name] = ColumnSums.unpacked(sums).merge(ColumnSums.unpacked(more)).packed()
+            arrays[name] = sums + more
         facts, more = first.metadata["facts"], second.metadata["facts"]
         classes = None
         if None not in (facts["classes"], more["classes"]):
@@ -417,10 +417,6 @@ class Survey(ShardWork):
         keys, rows = np.concatenate([held[0], keys]), np.concatenate([held[1], rows])
         order = np.argsort(keys, kind="stable")[: self.n_candidates]
         return keys[order], rows[order]
-
-
-def column_sums(survey: PassResult, side: int) -> ColumnSums:
-    return ColumnSums.unpacked(survey.arrays[f"sums_{side}"])
 
 
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
@@ -765,8 +761,8 @@ class ShardedPair(RowPair):
         return self.n
 
     @cached_property
-    def sums(self) -> tuple[ColumnSums, ColumnSums]:
-        return column_sums(self.survey, 0), column_sums(self.survey, 1)
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        return tuple(self.survey.arrays[f"sums_{side}"] / self.n for side in (0, 1))
 
     def queries(self, n_queries: int, anchors: np.ndarray) -> np.ndarray:
         rows = to_kept_index(self.survey.arrays["rows"], self.dropped)
@@ -1039,7 +1035,7 @@ def project_shards(
     chosen = chosen_anchors(source, survey, anchors, random_state)
     arrays = gather(runner, source.alone, chosen).arrays
     vectors = arrays["vectors_0"][np.searchsorted(arrays["rows"], chosen)]
-    mean = mean_row(vectors, column_sums(survey, 0).total / source.n)
+    mean = mean_row(vectors, survey.arrays["sums_0"] / source.n)
     return write_mapped(
         source, ProjectionMap(vectors, mean, spec, whiten), goal, form, runner, "project", chosen
     )

@@ -372,6 +372,25 @@ def need_paired(X: Any, Y: Any) -> None:
         )
 
 
+def paired_matrices(
+    X: Any, Y: Any, names: tuple[str, str], by_block: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both sides of paired rows as `matrix` returns them, (n, d_x) and (n, d_y).
+
+    Raises
+    ------
+    SpaceError
+        As `matrix` and `need_paired`; numbers of rows that differ.
+    """
+    need_paired(X, Y)
+    X, Y = (matrix(side, name, None, by_block) for side, name in zip((X, Y), names, strict=True))
+    if len(X) != len(Y):
+        raise SpaceError(
+            f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()"
+        )
+    return X, Y
+
+
 def as_space(X: Any, name: str = "space") -> LatentSpace:
     """Anything that `matrix` accepts as a space; rows without ids are "0", "1", …; a space is returned
     unchanged."""

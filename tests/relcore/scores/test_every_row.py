@@ -29,7 +29,7 @@ def spaces():
 
 def task_of(representation, spaces, convention):
     anchors = () if representation == "absolute" else tuple(spaces[0].ids[:20])
-    return ExactScores.of(representation, anchors, ProjectionSpec(), 5, convention)
+    return ExactScores.on(representation, anchors, ProjectionSpec(), 5, convention)
 
 
 @pytest.mark.parametrize(
