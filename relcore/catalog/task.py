@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, ClassVar, ForwardRef, Generic, TypeVar, get_args, get_origin
 
@@ -148,6 +149,17 @@ class Recipe(ABC):
     @abstractmethod
     def draw(self, result: Any = None) -> Any:
         """The figure, an `Exportable`; whatever `result` lacks is loaded and computed."""
+
+
+@dataclass(frozen=True)
+class SpacesRecipe(Recipe):
+    """The recipe of a figure of several spaces; `digests` are those of their content, none or one each."""
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+
+    def loaded(self) -> list[LatentSpace]:
+        return load_all(self.spaces, self.digests, self.figure)
 
 
 def recipe_of(described: Any) -> Recipe:

@@ -122,8 +122,7 @@ class LiveRows:
         self.origins = [one.mean if center else None for one in known]
         self.moments = [one.moments for one in known]
         self.center, self._few = center, [one.few for one in known]
-        digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
-        self.drawn_rows = RowSubset(None, "") if len(rows) == len(pair) else RowSubset(rows, digest)
+        self.drawn_rows = self.subset(rows)
         self.onto = None if reference is None else self._products(self.drawn[0], reference)
 
     def anchor(self, side: int, row: int) -> np.ndarray:
@@ -164,8 +163,6 @@ class LiveRows:
     def subset(self, rows: np.ndarray | None) -> RowSubset:
         if rows is None or len(rows) == len(self.pair):
             return RowSubset(None, "")
-        if np.array_equal(rows, self.rows):
-            return self.drawn_rows
         return RowSubset(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
 
     def units(self, side: int, some: RowSubset) -> Array:

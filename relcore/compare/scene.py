@@ -19,7 +19,7 @@ from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.task import Recipe, load_all, recipe_of
+from relcore.catalog.task import Recipe, SpacesRecipe, recipe_of
 from relcore.compare.columns import (
     Cells,
     are_readable_ids,
@@ -419,11 +419,9 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
 
 
 @dataclass(frozen=True)
-class PairMap(Recipe, figure="all-pairs"):
+class PairMap(SpacesRecipe, figure="all-pairs"):
     """A heat map with one score for every pair of spaces."""
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
     metric: str = "cka"
     grouped: bool = False
     anchors: tuple[str, ...] = ()
@@ -439,7 +437,7 @@ class PairMap(Recipe, figure="all-pairs"):
     def draw(self, result: PairScores | None = None) -> Exportable:
         if result is None:
             task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
-            result = task.run(load_all(self.spaces, self.digests, self.figure))
+            result = task.run(self.loaded())
         shown = result.grouped() if self.grouped else result
         return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
 

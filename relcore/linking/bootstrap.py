@@ -11,6 +11,7 @@ import numpy as np
 
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, extra, need_one_of, quote
+from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import band, percent, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision
@@ -129,7 +130,7 @@ class Step:
         The unit anchors after the step.
     nearest : array (k,)
         The target row nearest to each anchor.
-    Whether the assignment maps this target row back to the anchor's source row.
+    returned : array (k,)
         Whether the assignment maps this row back to the anchor's source row.
     """
 
@@ -435,7 +436,6 @@ def _precision(
     return precision
 
 
-METHODS = ("self-learning", "paper")
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -562,7 +562,7 @@ def bootstrap_anchors(
     >>> result.verdict, np.mean([one[2:] == other[2:] for one, other in result.anchors]).item()
     ('linked', 1.0)
     """
-    need_one_of("method", method, METHODS)
+    need_one_of("method", method, BOOTSTRAPS)
     source, target = as_space(source, "source"), as_space(target, "target")
     _need_directions(source, target)
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)

@@ -9,8 +9,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, load_all
+from relcore.catalog.task import SpacesRecipe
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.migrate.evaluate import OPTIONS, CurvePoint
@@ -30,7 +29,7 @@ def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MigrationChart(Recipe, figure="migration-options"):
+class MigrationChart(SpacesRecipe, figure="migration-options"):
     """The scores of the options of a migration, with their intervals, as a chart.
 
     Examples
@@ -41,8 +40,6 @@ class MigrationChart(Recipe, figure="migration-options"):
     'migration-options'
     """
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
     migration: Migration
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
@@ -50,7 +47,7 @@ class MigrationChart(Recipe, figure="migration-options"):
         return chart_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
 
     def _computed(self) -> MigrationResult:
-        return self.migration.run(load_all(self.spaces, self.digests, self.figure))
+        return self.migration.run(self.loaded())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +65,11 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdScores(Recipe, figure="threshold-change"):
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
+class ThresholdScores(SpacesRecipe, figure="threshold-change"):
     task: ThresholdChange
 
     def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
-        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
+        outcome = result or self.task.run(self.loaded())
         shares = np.linspace(0, 1, len(outcome.old))
         lines = (  # in the colours of their options
             Line("old model", outcome.old, shares, color=0),

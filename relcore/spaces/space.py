@@ -267,19 +267,13 @@ class LatentSpace:
 
 
 class HasShape(Protocol):
-    """An array, a DataFrame or a tensor."""
+    """An array, a DataFrame, a tensor or a sparse matrix."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
 
-class Sparse(Protocol):
-    """A sparse matrix or array of SciPy's."""
-
-    def toarray(self) -> Any: ...
-
-
-MatrixLike: TypeAlias = LatentSpace | HasShape | Sparse | Sequence[Sequence[float] | np.ndarray]
+MatrixLike: TypeAlias = LatentSpace | HasShape | Sequence[Sequence[float] | np.ndarray]
 _MOST_DENSE = 8 << 30  # bytes of the dense form of a sparse matrix
 
 

@@ -14,7 +14,7 @@ from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, load_all
+from relcore.catalog.task import SpacesRecipe
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.translation import FittedSpace, MethodSettings, fit_translation, representation
@@ -167,17 +167,16 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossLingual(Recipe, figure="cross-lingual"):
+class CrossLingual(SpacesRecipe, figure="cross-lingual"):
     """A figure of retrieval scores by method; `pairs` of ids are needed if the spaces have different ids."""
 
     spaces: tuple[SpaceSpec, SpaceSpec]
-    digests: tuple[str, ...] = ()
     retrieval: RetrievalSpec
     pairs: Pairs = ()
 
     def draw(self, result: RetrievalResult | None = None) -> Exportable:
         if result is None:
-            pair = pair_up(*load_all(self.spaces, self.digests, self.figure), self.pairs)
+            pair = pair_up(*self.loaded(), self.pairs)
             result = retrieve(pair, self.retrieval)
         k, n = result.spec.k, len(result.ids)
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]

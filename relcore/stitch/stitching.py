@@ -17,7 +17,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import SpacesRecipe, Task
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.heads import Head, fit_heads
@@ -546,7 +546,7 @@ _WHY_NONE = "no answer: the dimensions differ, so this head cannot read these ro
 
 
 @dataclass(frozen=True, kw_only=True)
-class StitchMatrix(Recipe, figure="stitch-matrix"):
+class StitchMatrix(SpacesRecipe, figure="stitch-matrix"):
     """A figure with one heat map per method: encoders as rows, heads as columns; the diagonal is not
     stitched.
 
@@ -557,32 +557,28 @@ class StitchMatrix(Recipe, figure="stitch-matrix"):
     'stitch-matrix'
     """
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
     stitching: StitchSpec = StitchSpec()
     metric: str = "accuracy"
     show: str = "score"
 
     def draw(self, result: StitchResult | None = None) -> Exportable:
-        result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
+        result = result or self.stitching.run(self.loaded())
         data = stitch_matrices(result, self.metric, self.show)
         tables = (lambda: printed_summary(result), lambda: cell_table(result))
         return chart_exportable(data, self.to_json(), "relscope-stitching", *tables)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StitchConfusion(Recipe, figure="stitch-confusion"):
+class StitchConfusion(SpacesRecipe, figure="stitch-confusion"):
     """A figure with the confusion matrix of a head on another encoder, beside that on its own."""
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
     stitching: StitchSpec = StitchSpec()
     method: str
     encoder: int
     head: int
 
     def draw(self, result: StitchResult | None = None) -> Exportable:
-        result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
+        result = result or self.stitching.run(self.loaded())
         chosen = self.method, self.encoder, self.head
         data = confusion_matrices(result, *chosen)
         return chart_exportable(

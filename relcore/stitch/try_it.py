@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, trained_weights
-from relcore.catalog.task import Recipe, load_all
+from relcore.catalog.task import SpacesRecipe
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Kind, TrainedEncoder
 from relcore.encoders.images import decode_image
@@ -251,12 +251,10 @@ _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
 
 @dataclass(frozen=True, kw_only=True)
-class TryIt(Recipe, figure="try-it"):
+class TryIt(SpacesRecipe, figure="try-it"):
     """A figure of every pair's answer to one item, a text or a PNG as base64, by the first method and
     state."""
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
     stitching: StitchSpec
     text: str | None = None
     picture: str | None = None
@@ -297,7 +295,7 @@ class TryIt(Recipe, figure="try-it"):
     def draw(self, result: Answers | None = None) -> Exportable:
         if result is None:
             item, store = self.item, Store()
-            spaces = load_all(self.spaces, self.digests, self.figure)
+            spaces = self.loaded()
             rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
             settings = self.stitching
             fitted = Stitching(share_rows(spaces, settings.order), settings, settings.random_states[0])
