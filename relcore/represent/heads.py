@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -135,18 +136,6 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int) -> LogisticHea
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
 
-def fit_mlp(
-    sides: Iterable[np.ndarray], classes: Sequence[np.ndarray], n_classes: int, random_state: int
-) -> list[NetworkHead]:
-    return _networks(sides, classes, n_classes, random_state, over_rows=False)
-
-
-def fit_paper(
-    sides: Iterable[np.ndarray], classes: Sequence[np.ndarray], n_classes: int, random_state: int
-) -> list[NetworkHead]:
-    return _networks(sides, classes, n_classes, random_state, over_rows=True)
-
-
 def _networks(
     sides: Iterable[np.ndarray],
     classes: Sequence[np.ndarray],
@@ -171,6 +160,9 @@ def _networks(
                 weights = [weight[number].clone() for weight in stacked]
                 heads[place] = NetworkHead(weights, over_rows, exponent)
     return [heads[place] for place in range(len(sides))]
+
+
+fit_mlp, fit_paper = partial(_networks, over_rows=False), partial(_networks, over_rows=True)
 
 
 def _train(
