@@ -652,7 +652,7 @@ class Sums:
     def to_arrays(self) -> dict[str, np.ndarray]:
         self.fetched()
         arrays = {"n": np.array(self.n)}
-        arrays |= {f"sum/{name}": self.device.get(array) for name, array in self._sums.items()}
+        arrays |= {f"sum/{name}": array for name, array in self._sums.items()}
         arrays |= {f"rows/{name}": top.rows for name, top in self.tops.items()}
         return arrays | {f"values/{name}": top.values for name, top in self.tops.items()}
 
@@ -689,9 +689,6 @@ class Sums:
         rows = self.tops[f"{form}/{search.name}"].rows
         return rows[:, : rows.shape[1] - self.plan.request.extra_neighbours]
 
-    def total(self, name: str) -> np.ndarray:
-        return self.device.get(self._sums[name])
-
     def cosines(self, form: str) -> np.ndarray:
         """The cosine of each row with its partner, (n,) float32; NaN for a row that is not scored."""
         every = np.full(self.plan.roles.n, np.nan, dtype=np.float32)
@@ -702,8 +699,8 @@ class Sums:
     def linear_cka(self, form: str) -> CkaSums:
         """The sums of linear CKA in one representation, about the mean of its rows."""
         n, (source, target) = self.n, self.plan.forms[form]
-        offsets = [self.total(f"{source.frame}/sum/{side}") / n for side in (0, 1)]
-        cross = self.total(f"{source.frame}/cross") - n * np.outer(*offsets)
+        offsets = [self._sums[f"{source.frame}/sum/{side}"] / n for side in (0, 1)]
+        cross = self._sums[f"{source.frame}/cross"] - n * np.outer(*offsets)
         cross = target.mapped(source.mapped(cross.T).T)
         return CkaSums(n, float(np.vdot(cross, cross)), self._space_sums(form, 0), self._space_sums(form, 1))
 
@@ -712,10 +709,10 @@ class Sums:
         if form in self._crossing:
             paired = float(np.nansum(self.cosines(form), dtype=np.float64))
         else:
-            paired = self.total(f"{form}/paired")
+            paired = self._sums[f"{form}/paired"]
             paired = float(paired if between is None else np.vdot(paired, between))
         sums, grams = (
-            [self.total(f"{form}/unit {what}/{side}") for side in (0, 1)] for what in ("sum", "gram")
+            [self._sums[f"{form}/unit {what}/{side}"] for side in (0, 1)] for what in ("sum", "gram")
         )
         return cosine_score(self.n, float(paired), sums, grams, between)
 
@@ -723,7 +720,7 @@ class Sums:
         """The row numbers of `scores.cka.decisive_rows`."""
         rows, n = [], self.n
         for side in (0, 1):
-            top, fourth = self.tops[f"{form}/longest/{side}"], float(self.total(f"{form}/power 2/{side}"))
+            top, fourth = self.tops[f"{form}/longest/{side}"], float(self._sums[f"{form}/power 2/{side}"])
             rows.append(decisive_of_longest(n, top.rows[0], top.values[0].astype(np.float64), fourth))
         rows = np.unique(np.concatenate(rows))
         return rows if n - len(rows) >= 4 else rows[:0]
@@ -735,12 +732,12 @@ class Sums:
         sum, l and c are assumed to be uncorrelated, an error of second order in e.
         """
         n, plan, form = self.n, self.plan, self.plan.forms[name][side]
-        total, gram = (self.total(f"{form.frame}/{what}/{side}") for what in ("sum", "gram"))
+        total, gram = (self._sums[f"{form.frame}/{what}/{side}"] for what in ("sum", "gram"))
         weighted, twice = (
-            form.size**power * form.mapped(self.total(f"{name}/{what}/{side}"))
+            form.size**power * form.mapped(self._sums[f"{name}/{what}/{side}"])
             for power, what in ((1, "weighted"), (2, "weighted twice"))
         )
-        first, second, third = (float(self.total(f"{name}/power {power}/{side}")) for power in (1, 2, 3))
+        first, second, third = (float(self._sums[f"{name}/power {power}/{side}"]) for power in (1, 2, 3))
         e, gram = form.mapped(total / n), form.mapped(form.mapped(gram.T).T)
         ee = e @ e
         change = -n * ee  # Σ c
