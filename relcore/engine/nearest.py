@@ -165,7 +165,10 @@ class TopRows:
 
     Attributes
     ----------
-    values : array (q, k) float32, −∞ for rows not yet found rows : array (q, k) int64, −1 there
+    values : array (q, k) float32
+        The scores, −∞ for rows that are not yet found.
+    rows : array (q, k) int64
+        Row numbers, −1 for rows that are not yet found.
     """
 
     def __init__(self, n_queries: int, k: int, seed: int | None = None, device: Device | None = None) -> None:

@@ -234,7 +234,12 @@ class AnchorAxes(NamedTuple):
 
     Attributes
     ----------
-    basis : array (k, w), P stretch : array (w,), S, in nearly descending order turn : array (d, w), Q
+    basis : array (k, w)
+        P.
+    stretch : array (w,)
+        S, in nearly descending order.
+    turn : array (d, w)
+        Q.
     """
 
     basis: np.ndarray

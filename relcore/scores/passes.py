@@ -289,7 +289,8 @@ def frames_of(
     request: ScoreRequest, roles: RowRoles, mean: np.ndarray, gathered: Mapping[str, np.ndarray], side: int
 ) -> CoordinatesByName:
     forms, spec, sample = set(request.forms), request.projection, gathered["centre"]
-    total, centre = roles.n * mean, (mean := mean_row(sample, mean))
+    total = roles.n * mean
+    centre = mean = mean_row(sample, mean)
     if len(roles.left_out):  # an anchor may be so long that the mean is far from all other rows
         rest = total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
@@ -375,9 +376,13 @@ class Plan:
     ----------
     widths : (int, int)
         The widths of the spaces.
-    frames : coordinates by name, for both spaces forms : representation → its form in both spaces searches :
-    representation → the searches in both spaces, None if there are none samples : some rows of both spaces,
-    for the chance level of linear CKA
+    frames : two of {name: Coordinates}
+        The coordinates of each space.
+    forms : {name: two of Representation}
+    searches : {name: two of Searches or None}
+        The searches in each space; None if there are none.
+    samples : two arrays
+        Some rows of each space, for the chance level of linear CKA.
     """
 
     request: ScoreRequest
