@@ -24,6 +24,7 @@ def test_names_sets_and_lists_add_anchors_each_in_a_step_that_can_be_undone(page
     page.change("text_input", "anchors.search", "r50, r40 ,r0,, r50")
     assert page.workspace.anchors == (*first, "r50", "r40")
     assert page.text_input(key="anchors.search").value == ""
+    assert not [one for one in page.at.toast if "left out" in one.value]  # an empty word is no id
     page.click("history.undo").change("text_input", "anchors.set-name", " all twenty ")
     listed = "\ufeffr30\r\n\r\n r31 \nnowhere\n".encode()
     page.upload("anchors.upload", "list.txt", listed).click("Add it")
