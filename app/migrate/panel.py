@@ -245,7 +245,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     scaled, note = result.scaled(typed[0])
     if told := result.sentence_at(typed[0]):
         above.markdown(f"**{plain(told.partition('. ')[0].rstrip('.'))}.** {plain(told.partition('. ')[2])}")
-    columns, *lines = next(one for one in result.report().tables if "vs keep" in one.shown[0]).shown
+    columns, *lines = next(one for one in scaled.report().tables if "vs keep" in one.shown[0]).shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
             cells = f"bridge ({ADAPTERS[one.adapter].title})", short(one.score), band(one.low, one.high)
@@ -273,6 +273,11 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         )
 
 
+_ABOUT = (
+    "Should you change the embedding model? This compares five options: keep the old one, bridge, query both,"
+    " cascade, re-embed. Each is scored on rows that both models have embedded, with its cost. Your data stay"
+    " as they are."
+)
 _OPTIONS_TOLD = (
     "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
     " and of the bridge are added{one_search}. Cascade: the new model ranks the {n} best rows of the old one."
@@ -703,6 +708,7 @@ _AFTER = {
 
 def draw(workspace: Workspace) -> None:
     setup = result = None
+    about = st.container()
     try:
         setup = choose(workspace)
         if setup and belong(workspace, setup):
@@ -715,6 +721,7 @@ def draw(workspace: Workspace) -> None:
         messages.error(error)
         st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")
     if result is None:
+        about.caption(_ABOUT)
         return
     st.session_state[_COMPARED] = setup.specs[:2]
     unjudged, result = result.relevance == NEIGHBOURS, with_blind_verdict(setup, result)

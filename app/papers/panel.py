@@ -183,14 +183,12 @@ def draw() -> None:
     found = [verdict for row in rows for verdict in verdicts_of(row, results).values()]
     own = [verdict.own for verdict in found if verdict.own]
     n_ours = sum(claim.claim.ours for verdict in found for claim in verdict.claims)
-    holds = sum(verdict.word == HOLDS for verdict in found)
     messages.lead(
-        f"Three papers, measured again: their pattern holds in <b>{holds}</b> of <b>{len(found)}</b>"
-        " experiments. Compare the patterns, not the values: published numbers come from the papers’ data and"
-        " models, ours from those at hand."
+        f"Three papers, measured again in <b>{len(found)}</b> experiments. Their patterns {_counted(found)}."
+        " Compare patterns, not values: the papers had other data and models."
         '<details class="relscope-details"><summary>How this is counted</summary>The papers have'
         f" {len(rows)} tables and figures; {n_measured} have numbers measured here. An experiment is a table"
-        f" or figure on one data set, and counts once. The patterns {_counted(found)}. Of the"
+        f" or figure on one data set, and counts once. Of the"
         f" {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on a threshold of ours."
         f" Without these, {len(own)} experiments are left: the patterns {_counted(own)}. {RULE}</details>"
     )
@@ -219,30 +217,33 @@ def _counted(found: Sequence[ClaimVerdict]) -> str:
     )
 
 
-def _verdict(row: PaperRow, results: dict[str, Ours]) -> dict[str, list[str]]:
-    """The names of the row's data by verdict; if there is no verdict, the reason with an empty list."""
+Shown = dict[str, list[tuple[str, str]]]  # by verdict, the names of the data and how many comparisons hold
+
+
+def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
+    """The row's data by verdict; if there is no verdict, the reason with an empty list."""
     if row.repeats:
         return {f"the same experiment as {find_row(row.repeats).name}": []}
-    by_word: dict[str, list[str]] = {}
+    by_word: Shown = {}
     for on, verdict in verdicts_of(row, results).items():
-        by_word.setdefault(verdict.word, []).append(on)
+        by_word.setdefault(verdict.word, []).append((on, verdict.counts()))
     measured = any(name in results for name in row.run_names())
     without = _NOTHING if "nothing to measure" in row.why_not else _UNMEASURED
     return by_word or {_NO_CLAIM if measured else without: []}
 
 
-def _in_line(verdict: dict[str, list[str]]) -> str:
+def _in_line(verdict: Shown) -> str:
     parts = []
-    for word, on in verdict.items():
-        short_word = _SAID.get(word, word.removeprefix("pattern "))
-        names = ", ".join(f"“{plain(name)}”" for name in on)
-        data = f" :small[on {names}]" if len(verdict) > 1 else ""
+    for word, shown in verdict.items():
+        short_word, several = _SAID.get(word, word.removeprefix("pattern ")), len(verdict) > 1
+        names = [f"“{plain(name)}”" * several + f" ({counts})" * (word == PARTLY) for name, counts in shown]
+        data = f" :small[{'on ' * several}{', '.join(names).strip()}]" if any(names) else ""
         parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
     return " · ".join(parts)
 
 
 def _filtered(
-    rows: tuple[PaperRow, ...], verdicts: dict[str, dict[str, list[str]]], results: dict[str, Ours]
+    rows: tuple[PaperRow, ...], verdicts: dict[str, Shown], results: dict[str, Ours]
 ) -> list[PaperRow]:
     papers = {row.paper.id: row.paper.short for row in rows}
     words = [HOLDS, PARTLY, DOES_NOT, UNDECIDED, _UNMEASURED, _NOTHING]
@@ -278,7 +279,7 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
     return all(word in words if word.isdecimal() else word in text for word in asked)
 
 
-def _row(row: PaperRow, verdict: dict[str, list[str]], results: dict[str, Ours]) -> None:
+def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
     """Draw one line with the verdict; the rest is drawn when it is open."""
     title = f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}"
     with st.expander(title, key=panel.open_key(row), on_change="rerun") as opened:

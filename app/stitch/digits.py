@@ -15,7 +15,7 @@ from app.components.drawing_pad import drawing_pad
 from app.encode.ready import encoders
 from app.places import CONNECT, go
 from app.plain_text import plain_html
-from app.stitch.try_it import StitchSetup, fitted
+from app.stitch.try_it import StitchSetup, caption_of, fitted
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import percent, short
 from relcore.catalog.catalog import held_out_ids
@@ -68,8 +68,9 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         if item is None:
             answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
             return
-        seen = "As the networks see it"
-        st.image(BytesIO(png_thumbnail(item, 96 if chosen == _DRAW else size)), caption=seen, alt=seen)
+        seen, wide = caption_of(look_of(dataset)), 96 if chosen == _DRAW else size
+        st.image(BytesIO(png_thumbnail(item, wide)), width=wide, alt=seen)
+        st.caption(seen)
     rows = rows_of([ready[spec] for spec in setup.specs], [item])
     with answers:
         st.html(table(answers_of(fitted(setup), "relative", rows, reject_unsure=False)))

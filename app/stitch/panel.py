@@ -68,9 +68,13 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         name = segments("Encoders of", titles, key, help="Load or encode labelled data of your own by Data.")
         details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
     example = EXAMPLES.get(name)
+    if example:
+        of = example.explanation
+    else:
+        of = f"Here: {plain(', '.join(map(space_name, own)))}, the labelled spaces of this session."
     st.caption(
         "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
-        f" still work? {example.explanation if example else ''}"
+        f" still work? {of}"
     )
     specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
     with details:
@@ -296,6 +300,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
     with sentence:
         messages.lead(bold_numbers(headline(result, metric)))
     cell = _chosen(result)
+    caption(_told(result.spec.methods))
     with st.container(key="wide"):
         _heat_maps(result, metric, show, cell)
         recipe = StitchMatrix(**setup.recipe, metric=metric, show=show)
@@ -308,6 +313,19 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
                 _one_pair(setup, result, cell)
     _summary(result, metric)
     return best_method(result)
+
+
+def _told(methods: Sequence[str]) -> str:
+    """What the methods do, a sentence each."""
+    told = {
+        "absolute": "Absolute: rows as they are.",
+        "relative": "Relative: classifiers read similarities to anchors.",
+        "whitened": "Whitened: these similarities, decorrelated.",
+        "irp-": "Inverse: similarities are turned back into a row of the other model.",
+        "irp-pruned": "Pruned: from several sets of anchors that lie apart.",
+        "procrustes": "Procrustes: a rotation fitted on rows of both models.",
+    }
+    return " ".join(line for start, line in told.items() if any(name.startswith(start) for name in methods))
 
 
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
@@ -326,12 +344,9 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     none = " Empty cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random splits" if n > 1 else "one random split"
-    inverse = ""
-    if any(name.startswith("irp-") for name in result.spec.methods):
-        inverse = " Inverse: similarities give the row of the other model, from pruned anchors or whitened."
     caption(
         "Each row is an encoder, each column the head of a model: the classifier trained on its encoder."
-        f" Dotted cells are not stitched.{inverse}{none}{lost}{common} {result.tested}, {states}."
+        f" Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
         f" {plain(result.untested)} Click a cell for its details."
     )
 
@@ -411,7 +426,7 @@ def _summary(result: StitchResult, metric: str) -> None:
         "stitched_deviation": ("±", "Deviation over the random states"),
         "own": ("not stitched", "Heads on their own encoders"),
         "own_deviation": ("± ", "Deviation over the random states"),
-        "chance": ("chance", "Chance level: always the most frequent class"),
+        "chance": ("blind guess", "Chance level: always the most frequent class"),
         "permuted": ("permuted labels", "Chance level: the same answers, the labels permuted"),
     }
     look = {name: column.NumberColumn(title, help=text) for name, (title, text) in shares.items()}

@@ -27,7 +27,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Dataset
-from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail, strokes_of
+from relcore.encoders.images import Look, decode_image, look_of, made_like, png_thumbnail, strokes_of
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
 from relcore.spaces.space import LatentSpace
@@ -138,7 +138,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         picture, name = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger"), "drawing"
         with suppress(SpaceError):  # nothing stands out yet
             if picture is not None:
-                return _shown(Item(made_like(picture, look, name)), "As the encoders see it")
+                return _shown(Item(made_like(picture, look, name)), caption_of(look))
         return None
     if source == "camera":
         held = "a digit, written thickly on paper," if look.on_dark else "something"
@@ -148,7 +148,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
             return None
         with suppress(SpaceError):  # no test row stands out yet
             seen = strokes_of(picture) if look.on_dark else picture
-            return _shown(Item(made_like(seen, look, name)), "As the encoders see it")
+            return _shown(Item(made_like(seen, look, name)), caption_of(look))
         return None
     kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
     file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")
@@ -158,11 +158,19 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
         return None
     picture, name = decode_image(file.getvalue(), file.name), file.name
-    return _shown(Item(made_like(picture, look, name)), "As the encoders see it")
+    return _shown(Item(made_like(picture, look, name)), caption_of(look))
+
+
+def caption_of(look: Look) -> str:
+    """The caption of a picture that was made like those of a dataset."""
+    fills = ", which strokes fill as in the scans" if look.on_dark else ""
+    size = f": {look.size[0]} × {look.size[1]} pixels{fills}" if look.size else ""
+    return f"As the encoders see it{size}"
 
 
 def _shown(item: Item, caption: str) -> Item:
-    st.image(BytesIO(png_thumbnail(item.item, _SHOWN)), caption=caption, alt=caption)
+    st.image(BytesIO(png_thumbnail(item.item, _SHOWN)), width=_SHOWN, alt=caption)
+    st.caption(caption)
     return item
 
 
@@ -245,7 +253,8 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}
         usual = next((name for name in (best, "whitened", "relative", "irp-pruned") if name in methods), None)
-        method = segments("Method", methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
+        label = f"Method, the best on test rows: {METHODS[best].title}" if best in methods else "Method"
+        method = segments(label, methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
         one = replace(setup, spec=replace(setup.spec, methods=(method,)))
         together = setup.spec.seconds(load_spaces(setup.specs)) < _FITTED_AT_ONCE
         stitching = fitted(setup if together else one)
@@ -371,9 +380,9 @@ def lead(answers: Answers, truth: str = "") -> str:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     heads = range(len(answers.heads))
     same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
-    rest = f"{same} of {n} pairs answer like the head does on its own encoder.{known}"
+    rest = f"{same} of {n} pairs answer as their head does without stitching.{known}"
     if len(set(own)) > 1:
-        rest += " Heads disagree even on their own encoders, so the item itself may be doubtful."
+        rest += " Without stitching, heads disagree, too: the item itself is doubtful."
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""

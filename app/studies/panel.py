@@ -198,12 +198,11 @@ def _follow(runs: StudyRuns) -> None:
     if stopping:
         st.progress(
             standing.done / standing.total,
-            text="Stopping … The run at work ends within about a minute. Finished runs are saved.",
+            text="Stopping … The processes at work are being ended; a busy machine may need a minute."
+            " Finished runs are saved.",
         )
         return
-    left = " · the time left is known once a run has ended"
-    if standing.seconds_left is not None and standing.done:
-        left = f" · {_duration(standing.seconds_left)} left"
+    left = f" · {_duration(standing.seconds_left)} left"
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
@@ -255,10 +254,9 @@ def open_spec(spec: StudySpec) -> None:
 
 
 def _price(runs: StudyRuns, own: bool = False) -> str:
-    """The expected time, for a label; "" before a run was timed."""
+    """The expected time, for a label."""
     store, n_workers = queue().store, queue().n_workers
-    pace = runs.pace(store, own)
-    return f" · {_duration(pace * runs.expected(store, n_workers, own))}" if pace else ""
+    return f" · {_duration(runs.pace(store, own) * runs.expected(store, n_workers, own))}"
 
 
 def _duration(seconds: float) -> str:

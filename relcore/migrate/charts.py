@@ -103,7 +103,8 @@ def chart_of(result: MigrationResult) -> Lines:
     lines = []
     for option in result.options:
         ends = (option.value, option.low, option.high)
-        part, name = parts.get((result.adapter, option.option)), result.title_of(option.option)
+        part = parts.get((result.adapter, option.option))
+        name = result.title_of(option.option).replace(" (", ", ").rstrip(")")  # a label ends at the comma
         values = (
             (reach, *([end] * len(reach) for end in ends)) if part is None else (part.n_pairs, part.value)
         )

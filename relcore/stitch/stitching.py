@@ -749,12 +749,12 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
         low, high = share_interval(float(best.stitched), result.n_test)
         reach = f" (95 %: {short(low)} to {short(high)})"
     equal = able.method[(able.stitched >= low) & (able.method != best.method)]
-    tied = f", tied with {', '.join(f'“{method}”' for method in equal)}" if len(equal) else ""
-    among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Measured"
+    tied = f" Not clearly worse: {', '.join(f'“{method}”' for method in equal)}." if len(equal) else ""
+    among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Method"
     return (
-        f"With another model's encoder, a classifier's mean {title} by “{best.method}” is"
-        f" {short(best.stitched)}{reach}; with its own, {short(best.own)} (by chance {chance}). {among} on"
-        f" {counted(int(best.pairs), 'pair')}{tied}."
+        f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
+        f" its own, {short(best.own)}. A blind guess has {chance}. {among}, on"
+        f" {counted(int(best.pairs), 'pair')}: “{best.method}”.{tied}"
     )
 
 

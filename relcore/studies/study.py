@@ -525,14 +525,14 @@ class StudyRuns:
         """The bundled group with results of these runs; None if all were computed here."""
         return next((made for key in self.keys if (made := store.bundled_group(key))), None)
 
-    def pace(self, store: Store, own: bool = False) -> float | None:
-        """Measured ÷ estimated seconds of the finished runs; None before the first. With `own`, bundled
-        results do not count.
+    def pace(self, store: Store, own: bool = False) -> float:
+        """Measured ÷ estimated seconds of the finished runs; 1 before the first. With `own`, bundled results
+        count only until a run has ended here.
         """
-        done = [key for key in self.keys if not own or store.has(key, own=True)]
-        known = [entry.metadata for entry in map(store.summary, done) if entry]
+        here = [key for key in self.keys if own and store.has(key, own=True)]
+        known = [entry.metadata for entry in map(store.summary, here or self.keys) if entry]
         expected = sum(self.study.seconds(facts["settings"]) for facts in known)
-        return sum(facts["seconds"] for facts in known) / expected if expected else None
+        return sum(facts["seconds"] for facts in known) / expected if expected else 1.0
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
         """Estimated seconds of the missing runs, not yet scaled by the pace; with `own`, bundled results
@@ -571,12 +571,11 @@ class StudyRuns:
             bool(states["cancelled"]),
         )
 
-    def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float | None:
-        """Expected seconds until the missing runs are done; None before a run was timed. A running one that
-        takes longer than expected also raises the estimate of the others."""
+    def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
+        """Expected seconds until the missing runs are done. A running one that takes longer than expected
+        also raises the estimate of the others."""
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
-        if (pace := self.pace(queue.store, own=here)) is None:
-            return None
+        pace = self.pace(queue.store, own=here)
         lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
         pace = max([pace, *(seconds / plan for seconds, plan in lasted)])
         begun = sum(min(seconds, plan * pace) for seconds, plan in lasted)

@@ -47,11 +47,11 @@ def test_studies_are_listed_by_topic_and_searched_in_all_topics(first_start):
 
 
 def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
-    progress = StudyProgress(3, 2, 40, (), 45)
+    progress = StudyProgress(3, 2, 40, (), 45, 120.0)
     monkeypatch.setattr(StudyRuns, "progress", lambda runs, queue: progress)
     first_start.run()
     (bar,) = first_start.get("progress")
-    assert bar.proto.text.endswith("the time left is known once a run has ended")
+    assert bar.proto.text.endswith("about 2 min left")
     assert "studies.stop" in [button.key for button in first_start.button]
     monkeypatch.setattr(StudyRuns, "stop", lambda runs, queue: None)
     first_start.click("studies.stop")

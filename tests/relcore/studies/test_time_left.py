@@ -21,7 +21,7 @@ def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted
     )
     runs = StudyRuns(study, SimpleNamespace(settings={}))
     queue = SimpleNamespace(store=Store(tmp_path), n_workers=1)
-    assert runs._left(queue, True, []) is None, "no run was timed"
+    assert runs._left(queue, True, []) == pytest.approx(40.0), "by the study's own estimate"
     queue.store.put(runs.keys[3], {}, {"settings": {"n": 3}, "seconds": 10.0})
     running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", seconds=lasted))]
     assert runs._left(queue, True, running) == pytest.approx(left)
