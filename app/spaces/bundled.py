@@ -45,7 +45,7 @@ def _tables_in(folder: str) -> list[str]:
 def draw() -> None:
     """Draw the vectors and datasets that are bundled or lie in the data folder."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        kinds = ("Vectors", "Texts and pictures")
+        kinds = ("Vectors", "Texts, pictures and graphs")
         kind = segments("What", kinds, "bundled.kind", label_visibility="collapsed")
         with st.popover("Data folder", icon=":material/folder:"):
             folder = _data_folder()
@@ -81,22 +81,32 @@ def _data_folder() -> str | None:
 
 def _draw_catalogue(folder: str | None) -> None:
     entries = available(folder)
+    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
+        some = [entry for entry in entries if entry.where == where]
+        if some:
+            st.markdown(f"**{title}**")
+            _draw_place(some, where)
+
+
+def _draw_place(entries: list[CatalogEntry], where: str) -> None:
     columns = {"name": "name", "kind": "kind", "n": "rows", "dimension": "dimensions"}
     columns |= {"size_bytes": "megabytes", "description": "what"}
     rows = [[getattr(entry, field) for field in columns] for entry in entries]
     table = pd.DataFrame(rows, columns=list(columns.values()))
     table["megabytes"] /= 1e6
-    key = f"spaces.catalogue-{digest_of([entry.name for entry in entries])}"
+    key = f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}"
     megabytes = {"megabytes": st.column_config.NumberColumn(format="%.0f")}
     chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=megabytes)]
     body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
     with buttons:
-        limit = loading.row_limit("limit-listed", 200_000)
+        limit = loading.row_limit(f"limit-{where}", 200_000)
     with body:
         one = _describe_entry(chosen[0], limit) if len(chosen) == 1 else None
     what = one[1] if one else f"{len(chosen)} spaces" if len(chosen) > 1 else ""
-    look = {"key": "spaces.load-listed", "icon": ":material/download:", "type": "primary"}
-    if buttons.button(f"Load {what}".strip(), disabled=not (one or len(chosen) > 1), **look):
+    size = f" {sum(entry.size_bytes for entry in chosen) / 1e6:,.0f} MB and load" if chosen else ""
+    look = {"key": f"spaces.load-{where}", "icon": ":material/download:", "type": "primary"}
+    verb = f"Load {what}".strip() if where == "here" else f"Download{size}"
+    if buttons.button(verb, disabled=not (one or len(chosen) > 1), **look):
         loading.load(
             [one[0]] if one else [replace(entry.spec, limit=_entry_limit(entry, limit)) for entry in chosen]
         )

@@ -512,7 +512,7 @@ FORMER_FIGURES = {
 
 
 # Sources of spaces and datasets, and encoders, of earlier versions.
-FORMER_DATA = ("gensim-data", "planetoid", "graph", "timm")
+FORMER_DATA = ("planetoid", "graph", "timm")
 
 # Studies of version 0.1.0 that became part of others; "" for those whose numbers appear on Papers only.
 FORMER_STUDIES = {

@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from relcore.base import access, records
 from relcore.base.environment import torch_name
 from relcore.base.errors import OF_KIND, SpaceError, extra, need_one_of, quote
-from relcore.base.names import ENCODERS, FORMER_DATA
+from relcore.base.names import ENCODERS
 from relcore.base.rows import MappedRows, Origin
+from relcore.encoders import words
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import (
     Dataset,
@@ -550,6 +551,7 @@ class CatalogEntry:
     name: str
     kind: str
     spec: SpaceSpec
+    where: Literal["here", "needs the network"]
     size_bytes: int
     n: int | None
     dimension: int | None
@@ -590,8 +592,9 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     need_access(spec, store)
     if spec.source == "index":
         return load_rows(place_of(spec), spec.limit)
-    if spec.source == "bundled":
-        need_one_of(spec.source, spec.name, BUNDLED)
+    if spec.source in ("bundled", "gensim-data"):
+        known = BUNDLED if spec.source == "bundled" else words.MODELS
+        need_one_of(spec.source, spec.name, known)
         return load_words(spec.name, limit=spec.limit)
     store, key = store or Store(), options["key"]
     if spec.source == "encoding":
@@ -702,7 +705,8 @@ def _may_make(summary: Summary) -> bool:
 
 
 def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
-    """Bundled spaces, and files under the data folder (else RELSCOPE_DATA).
+    """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks
+    the network.
 
     Only names and headers of files are read, two folders deep, at most 500; texts and tables without vectors
     are left out.
@@ -713,14 +717,18 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
         for name, path in BUNDLED.items()
         if path.is_file()
     ]
-    return [*entries, *(_files(folder) if folder else ())]
+    entries += _files(folder) if folder else ()
+    for name, facts in words.MODELS.items():
+        where = "here" if words.downloaded(name) else "needs the network"
+        entries.append(CatalogEntry(name, "words", SpaceSpec("gensim-data", name), where, *facts))
+    return entries
 
 
 def _entry(
     name: str, spec: SpaceSpec, path: Path, shape: tuple[Any, Any], description: str, kind: str = "file"
 ) -> CatalogEntry:
     size = sum(part.stat().st_size for part in (parts_of(path) if path.is_dir() else [path]))
-    return CatalogEntry(name, kind, spec, size, *shape, description)
+    return CatalogEntry(name, kind, spec, "here", size, *shape, description)
 
 
 def _files(folder: Path) -> Iterator[CatalogEntry]:
@@ -741,6 +749,7 @@ _OPTIONS = {
     "bundled": (),
     "file": FILE_OPTIONS,
     "index": ("kind", "table"),
+    "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
     "sample": ("key", "rows", "of"),
@@ -756,7 +765,7 @@ class SpaceSpec:
 
     Attributes
     ----------
-    source : "bundled", "file", "index", "encoding", "renamed" or "sample"
+    source : "bundled", "file", "index", "gensim-data", "encoding", "renamed" or "sample"
     name : str
         The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks
         no other host.
@@ -785,8 +794,6 @@ class SpaceSpec:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", DatasetOptions(self.options))
-        if self.source in FORMER_DATA:
-            raise SpaceError(f"source: an earlier version of Relscope opens {self.source!r}; choose another")
         if self.source not in _OPTIONS:
             raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r:.80}")
         if not isinstance(self.name, str) or not self.name:

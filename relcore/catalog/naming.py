@@ -18,7 +18,7 @@ from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.encoders.datasets import TASK, available_datasets, downloaded
 from relcore.encoders.encoder import HUB_NAME, Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
-from relcore.encoders.words import BUNDLED
+from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of
 from relcore.runs.store import Store
@@ -26,9 +26,9 @@ from relcore.stores.index import parse_place
 
 SPACE_HELP = (
     "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with"
-    " several matrices FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset,"
-    " the name or key of an encoding in the store (the first 8 digits are enough), a vector"
-    " index (as lancedb:FOLDER#TABLE), or a .json file with the spec of a space"
+    " several matrices FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a"
+    " gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), a"
+    " vector index (as lancedb:FOLDER#TABLE), or a .json file with the spec of a space"
 )
 _KEY = re.compile(r"[0-9a-f]{8,128}")
 
@@ -43,8 +43,8 @@ def space_spec(text: str) -> SpaceSpec:
     """
     if os.path.isfile(text) and suffix_of(Path(text)):
         return SpaceSpec("file", text)
-    if text in BUNDLED:
-        return SpaceSpec("bundled", text)
+    if text in BUNDLED or text in MODELS:
+        return SpaceSpec("bundled" if text in BUNDLED else "gensim-data", text)
     if (place := parse_place(text)) and place.where != text:
         return SpaceSpec("index", place.where, options=(("kind", place.kind), ("table", place.table)))
     path, options = _file_and_options(text)
@@ -71,7 +71,9 @@ def space_spec(text: str) -> SpaceSpec:
             " open them all with relscope app FOLDER"
         )
     files = filter(Path.is_file, path.parent.iterdir() if path.parent.is_dir() else ())
-    near = did_you_mean(text, [*BUNDLED, *(entry.metadata["name"] for entry in stored), *map(str, files)])
+    near = did_you_mean(
+        text, [*BUNDLED, *MODELS, *(entry.metadata["name"] for entry in stored), *map(str, files)]
+    )
     raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
 
 
@@ -80,7 +82,7 @@ def space_specs(text: str) -> list[SpaceSpec]:
     natural order.
     """
     path, options = _file_and_options(text)
-    if text in BUNDLED or not path.is_dir() or parts_of(path):
+    if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
         return [space_spec(text)]
     files = series_of(path, lambda file: shape_of(file) is not None)
     return [SpaceSpec("file", str(file), options=options) for file in files]

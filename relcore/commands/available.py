@@ -1,4 +1,4 @@
-"""available: the list of spaces on this machine; or the content of one file or folder."""
+"""available: two lists of spaces, without and with the network; or the content of one file or folder."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from relcore.files.columns import Choices, overview, size_in_words
 from relcore.files.reading import column_roles, parts_of, shape_of
 from relcore.files.tables import TABLES
 
+_WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
+
 
 @dataclass
 class AvailableOptions:
@@ -37,7 +39,7 @@ class AvailableOptions:
 
 OPTIONS = CommandOptions(
     (AvailableOptions, Printed),
-    "With a table: what each of its columns is read as. Columns are chosen after"
+    "Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
     " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
     " options are id_column, label_column, count_column, ignore with names separated by commas, and"
     " matrix for a file with several.",
@@ -51,13 +53,19 @@ def run(options: argparse.Namespace) -> Report:
     if options.file is not None:
         return file_report(options)
     entries = available(options.data)
-    rows = [("space", "rows", "dimensions", "MB", "")]
-    for entry in entries:
-        sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
-        rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
-    columns = ("name", "n", "dimension", "size_bytes", "description")
-    table = {name: [getattr(entry, name) for entry in entries] for name in columns}
-    return Report("", [Table("spaces", pd.DataFrame(table, dtype=object), rows)])
+    tables = []
+    for where, title in _WHERE.items():
+        rows = [("space", "rows", "dimensions", "MB", "")]
+        for entry in entries:
+            if entry.where == where:
+                sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
+                rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
+        tables += [Table(shown=rows, title=title)] if len(rows) > 1 else []
+    table = {
+        name: [getattr(entry, name) for entry in entries]
+        for name in ("name", "n", "dimension", "size_bytes", "where", "description")
+    }
+    return Report("", [Table("spaces", pd.DataFrame(table, dtype=object)), *tables])
 
 
 def file_report(options: argparse.Namespace) -> Report:

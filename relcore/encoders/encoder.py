@@ -238,26 +238,28 @@ def hub_folder(name: str) -> Path | None:
 PATIENCE = 2.0
 
 
-def hub_answers() -> bool:
-    """Whether the Hugging Face hub answers within `PATIENCE` seconds, and HF_HUB_OFFLINE does not forbid to
-    ask."""
+def answers(url: str) -> bool:
+    """Whether the address answers within `PATIENCE` seconds."""
     from urllib.request import Request, urlopen
-
-    from huggingface_hub import constants
 
     reached = []
 
     def ask() -> None:
-        with suppress(OSError), urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=PATIENCE):
+        with suppress(OSError), urlopen(Request(url, method="HEAD"), timeout=PATIENCE):
             reached.append(True)
 
-    if constants.HF_HUB_OFFLINE:
-        return False
     # In a thread, because looking up a name has no timeout of its own.
     thread = threading.Thread(target=ask, name="ask-network", daemon=True)
     thread.start()
     thread.join(PATIENCE + 0.5)
     return bool(reached)
+
+
+def hub_answers() -> bool:
+    """Whether the Hugging Face hub answers, and HF_HUB_OFFLINE does not forbid to ask."""
+    from huggingface_hub import constants
+
+    return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT)
 
 
 # Encoders.

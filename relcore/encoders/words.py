@@ -1,15 +1,17 @@
-"""load_words: the two bundled word spaces by name, others from files."""
+"""load_words: word spaces by name. Two are bundled; others come from gensim-data or from files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
 from relcore.base.access import expanded
-from relcore.base.errors import SpaceError, quote
-from relcore.files.formats import suffix_of
+from relcore.base.errors import SpaceError, extra, quote
+from relcore.encoders.encoder import answers
+from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
 from relcore.spaces.space import LatentSpace
 
@@ -31,7 +33,69 @@ def categorise(words: Sequence[str]) -> list[str]:
     return [categories.get(word.lower(), "") for word in words]
 
 
-# The spaces.
+# The word vectors of gensim-data.
+
+_WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
+# name → packed size in bytes, rows, dimensions, training data
+MODELS = {
+    "word2vec-google-news-300": (1_743_563_840, 3_000_000, 300, "Word2Vec, 100 billion words of Google News"),
+    "glove-wiki-gigaword-50": (69_182_535, 400_000, 50, _WIKI),
+    "glove-wiki-gigaword-100": (134_300_434, 400_000, 100, _WIKI),
+    "glove-wiki-gigaword-200": (264_336_934, 400_000, 200, _WIKI),
+    "glove-wiki-gigaword-300": (394_362_229, 400_000, 300, _WIKI),
+    "glove-twitter-25": (109_885_004, 1_193_514, 25, _TWITTER),
+    "glove-twitter-50": (209_216_938, 1_193_514, 50, _TWITTER),
+    "glove-twitter-100": (405_932_991, 1_193_514, 100, _TWITTER),
+    "glove-twitter-200": (795_373_100, 1_193_514, 200, _TWITTER),
+    "fasttext-wiki-news-subwords-300": (1_005_007_116, 999_999, 300, "FastText, Wikipedia 2017 and news"),
+    "conceptnet-numberbatch-17-06-300": (
+        1_225_497_562,
+        1_917_247,
+        300,
+        "ConceptNet Numberbatch, multilingual",
+    ),
+    "word2vec-ruscorpora-300": (
+        208_427_381,
+        184_973,
+        300,
+        "Word2Vec, Russian National Corpus, lemmas with tags",
+    ),
+}
+
+
+def folder() -> Path:
+    return Path(os.environ.get("GENSIM_DATA_DIR") or Path.home() / "gensim-data")
+
+
+def downloaded(name: str) -> Path | None:
+    """The model's file on this machine, or None."""
+    path = folder() / name / f"{name}.gz"
+    return path if path.is_file() else None
+
+
+def fetch(name: str) -> Path:
+    """The model's file, downloaded if needed; raises a SpaceError if that fails."""
+    here = downloaded(name)
+    if here is not None:
+        return here
+    with extra():
+        import gensim.downloader
+
+    size = readable(MODELS[name][0])
+    if not answers(gensim.downloader.DATA_LIST_URL):
+        raise SpaceError(
+            f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where"
+            f" there is one run 'python -m gensim.downloader --download {name}' and copy its folder {name}"
+            " there, or choose a bundled space"
+        )
+    try:
+        # Only the path is requested; otherwise gensim runs code from the download.
+        return Path(gensim.downloader.load(name, return_path=True))
+    except Exception as error:  # gensim's checksum raises a bare Exception
+        raise SpaceError(
+            f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space"
+        ) from error
+
 
 _FOLDER = files("relcore") / "data" / "words"
 BUNDLED = {
@@ -41,19 +105,19 @@ BUNDLED = {
 
 
 def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:
-    """A word space: bundled (with categories as labels and corpus counts), or from a file.
+    """A word space: bundled (with categories as labels and corpus counts), from a file, or from gensim-data.
 
     Parameters
     ----------
     name_or_path : str or Path
-        ``"word2vec-novels"``, ``"fasttext-novels"``, or a path.
+        ``"word2vec-novels"``, ``"fasttext-novels"``, a name in `relcore.encoders.words.MODELS`, or a path.
     limit : int, optional
         Load only the first words, which are the most frequent.
 
     Raises
     ------
     SpaceError
-        An unknown name, an invalid file.
+        An unknown name, a failed download, an invalid file.
 
     Examples
     --------
@@ -67,10 +131,14 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     name = str(name_or_path)
     if name in BUNDLED:
         return read_bundled(BUNDLED[name], name, limit)
+    if name in MODELS:
+        return load_space(fetch(name), name=name, limit=limit, duplicates="first")
     path = expanded(name_or_path)
     if isinstance(name_or_path, Path) or path.exists() or suffix_of(path) or path.name != name:
         return load_space(path, limit=limit)
-    raise SpaceError(f"expected {quote(BUNDLED)}, or a path; got {name!r}")
+    raise SpaceError(
+        f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(MODELS)}; got {name!r}"
+    )
 
 
 @lru_cache(maxsize=4)

@@ -15,10 +15,12 @@ from relcore.cli import main
 ROOT = Path(__file__).parents[3]
 
 
-def test_available_lists_the_bundled_spaces_and_the_files_of_a_folder(files, tmp_path, capsys):
+def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_path, capsys):
     assert main(["available", "--data", str(tmp_path)]) == 0
-    shown = set(capsys.readouterr().out.split())
-    assert {"word2vec-novels", "fasttext-novels", "first.npz", "second.npz"} <= shown
+    here, network = capsys.readouterr().out.split("Needs the network\n")
+    assert here.startswith("On this machine\n")
+    assert {"word2vec-novels", "fasttext-novels", "first.npz", "second.npz"} <= set(here.split())
+    assert "glove-wiki-gigaword-50" in network.split()
 
 
 def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):

@@ -1,8 +1,13 @@
-"""The bundled words, and their categories."""
+"""Words: bundled, from gensim-data's folder, or said to be out of reach at once."""
 
+import gzip
+
+import gensim.downloader
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.encoders import encoder, words
 from relcore.encoders.words import BUNDLED, categorise, load_words
 
 
@@ -30,3 +35,38 @@ def test_bundled_words_are_whole(name):
 )
 def test_categories(word, category):
     assert categorise([word]) == [category]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GENSIM_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(gensim.downloader, "BASE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["text", "binary"])
+def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form):
+    rows = [("the", [1.0, 2.25]), ("cat", [3.5, -4.0])]
+    if form == "text":
+        content = "2 2\n" + "".join(f"{word} {x} {y}\n" for word, (x, y) in rows)
+        content = content.encode()
+    else:
+        content = b"2 2\n" + b"".join(word.encode() + b" " + np.float32(row).tobytes() for word, row in rows)
+    (folder / "glove-twitter-25").mkdir()
+    (folder / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(gzip.compress(content))
+    monkeypatch.setattr(words, "answers", lambda url: pytest.fail("asked the network"))
+    space = load_words("glove-twitter-25", limit=1)
+    assert (space.name, list(space.ids)) == ("glove-twitter-25", ["the"])
+    np.testing.assert_array_equal(load_words("glove-twitter-25").vectors, [[1, 2.25], [3.5, -4]])
+
+
+def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr(words, "answers", lambda url: asked.append(url) or encoder.answers(url))
+    monkeypatch.setattr(gensim.downloader, "DATA_LIST_URL", "http://127.0.0.1:9/list.json")
+    monkeypatch.setattr(gensim.downloader, "load", lambda *_, **__: pytest.fail("the download was begun"))
+    with pytest.raises(
+        SpaceError, match=r"or the network to download it .110 MB., got neither; .*bundled space"
+    ):
+        load_words("glove-twitter-25")
+    assert asked == ["http://127.0.0.1:9/list.json"]  # once, with the patience that `network` has
