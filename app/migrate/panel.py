@@ -317,7 +317,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             None,
             result.n_corpus,
             key=f"migrate.rows-{result.n_corpus}",
-            help="Costs and recommendation are for so many rows. Scores stay those of the rows here.",
+            help="Costs and recommendation are for this number. Scores stay those of the rows here.",
         )
         fields = {
             "seconds": (
