@@ -4,7 +4,6 @@ decoded for it.
 
 import io
 import json
-import os
 import struct
 import zlib
 
@@ -75,16 +74,3 @@ def test_a_long_file_without_a_recipe_is_passed_once(data):
     """Two megabytes each: a search that starts again at every place would take minutes."""
     with pytest.raises(SpaceError, match=r"got none|cannot be read"):
         read_recipe(data)
-
-
-def test_only_files_of_a_figures_size_are_read(tmp_path):
-    with (tmp_path / "large.pdf").open("wb") as stream:
-        stream.truncate(2**32)
-    os.mkfifo(tmp_path / "pipe.pdf")
-    for name, message in (
-        ("large.pdf", "at most 256 MB, got 4,096 MB"),
-        ("pipe.pdf", "a named pipe"),
-        (".", "the folder"),
-    ):
-        with pytest.raises(SpaceError, match=message):
-            read_recipe(tmp_path / name)

@@ -8,7 +8,6 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import product
 from xml.etree import ElementTree
 
 import numpy as np
@@ -102,7 +101,7 @@ def test_an_exported_page_has_its_own_elements_only(name, scripts, run):
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if FIGURES[name]().interactive])
-def test_plotlys_texts_hold_no_html_mathematics_or_template_of_a_label(name):
+def test_plotlys_texts_hold_no_html_mathematics_or_template_of_label(name):
     from relcore.figures.style import LIGHT
 
     figure = json.loads(FIGURES[name]().interactive(LIGHT).to_json())
@@ -129,7 +128,7 @@ def texts_of(value):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [*((name, "svg") for name in FIGURES), ("lines", "pdf"), ("lines", "png")]
+    ("name", "kind"), [*((name, "svg") for name in ("panes", "lines", "matrices")), ("lines", "pdf")]
 )
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_printed_figure_is_drawn_and_well_formed(name, kind):
@@ -159,8 +158,8 @@ def halves(name):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        *(("lines", kind) for kind in ("png", "svg", "pdf", "csv")),
-        *product(("panes", "matrices"), ("svg", "html")),
+        *(("lines", kind) for kind in ("svg", "pdf", "csv")),
+        *(("panes", "html"), ("matrices", "html")),
     ],
 )
 def test_half_a_surrogate_pair_in_an_id_is_replaced(name, kind):
@@ -169,7 +168,7 @@ def test_half_a_surrogate_pair_in_an_id_is_replaced(name, kind):
         assert "\N{REPLACEMENT CHARACTER} " in written.decode()
 
 
-def test_a_printed_table_holds_no_command_of_a_label():
+def test_printed_table_holds_no_command_of_label():
     drawn = replace(FIGURES["lines"](), latex=lambda: pd.DataFrame({MARK: [MARK]}))
     table = drawn.bytes("tex").decode()
     assert "\\textbackslash input\\{a\\}" in table

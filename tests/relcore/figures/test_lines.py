@@ -1,9 +1,7 @@
 """Lines: what is drawn is what was given, on screen, on paper and as numbers."""
 
 import numpy as np
-import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.figures import paper, screen
 from relcore.figures.charts import Line, Lines
 
@@ -24,33 +22,13 @@ def test_lines_run_by_x_inside_their_bands():
     assert flat.line.color != line.line.color
 
 
-def test_table_holds_every_number_and_the_baselines():
-    table = CHART.table()
-    assert table.x.dropna().tolist() == [30, 10, 20, 10, 30]
-    assert table.low.dropna().tolist() == [0.8, 0.4, 0.6]
-    assert table.iloc[-1][["name", "y", "label"]].tolist() == ["chance", 0.1, "baseline"]
-
-
 def test_a_gap_breaks_neither_form():
     gap = Lines((Line("a", [1, 2, 3], [0.1, np.nan, 0.3], [0, np.nan, 0.2], [0.2, np.nan, 0.4]),), "x", "y")
     assert screen.lines_figure(gap).data[0].x.tolist() == [1, 3, 3, 1]
     assert paper.lines_figure(gap).axes
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Line("a", [1, 2], [1]), "expected 2 y, one for each x, got 1"),
-        (lambda: Line("a", [1], [1], labels=["b", "c"]), "expected 1 labels"),
-        (lambda: Lines((Line("a", [0], [1]),), "x", "y", log_x=True), "above 0 on a logarithmic"),
-    ],
-)
-def test_wrong_input_says_so(make, message):
-    with pytest.raises(SpaceError, match=message):
-        make()
-
-
-def test_names_at_the_ends_of_lines_keep_apart_and_leave_the_legend():
+def test_names_at_ends_of_lines_keep_apart_and_leave_legend():
     lines = [
         Line(f"{name}, as set", [1, 2], [0.1, end])
         for name, end in zip("abc", (0.9, 0.899, 0.2), strict=True)

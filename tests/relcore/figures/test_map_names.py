@@ -34,7 +34,7 @@ def names(scene):
     return [name.text for name in map_names(scene, 0, LIGHT, places, LETTER)]
 
 
-def test_names_stand_at_the_middles_of_classes_and_clusters(make_scene):
+def test_names_stand_at_middles_of_classes_and_clusters(make_scene):
     scene = make_scene()
     places = places_of(scene.panes[0].coordinates, None, 1.0)
     found = map_names(scene, 0, LIGHT, places, LETTER)
@@ -43,7 +43,7 @@ def test_names_stand_at_the_middles_of_classes_and_clusters(make_scene):
     assert all(0 <= share <= 1 for share in places.ravel())
 
 
-def test_without_the_switch_there_are_none_and_hidden_classes_have_none(make_scene):
+def test_without_switch_there_are_none_and_hidden_classes_have_none(make_scene):
     assert names(make_scene(named=False)) == []
     assert names(make_scene(hidden=("a",))) == ["b", "c"]
     assert names(make_scene(hidden=("",))) == ["a", "b"]

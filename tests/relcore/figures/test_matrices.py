@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from relcore.figures.charts import Matrices, MatrixPanel
-from relcore.figures.export import chart_exportable
 from relcore.figures.paper import matrices_figure as printed_figure
 from relcore.figures.screen import matrices_figure
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style
@@ -29,7 +28,7 @@ def cells(figure):
     return [trace for trace in figure.data if trace.type == "scatter" and trace.customdata is not None]
 
 
-def test_a_click_says_panel_row_and_column_and_hover_all_about_them(panel):
+def test_click_says_panel_row_and_column_and_hover_all_about_them(panel):
     figure = matrices_figure(made(panel, panel, row_title="encoder", column_title="head of"))
     first, second = cells(figure)
     assert [list(one) for one in first.customdata] == [[0, i, j] for i in range(3) for j in range(3)]
@@ -59,9 +58,8 @@ def test_one_scale_for_all_also_turned_round_and_logarithmic(panel):
     )
 
 
-@pytest.mark.parametrize("width", [COLUMN, PAGE])
-@pytest.mark.parametrize("theme", [LIGHT, DARK])
-def test_paper_is_as_wide_as_the_style_says_and_holds_every_cell(panel, width, theme):
+@pytest.mark.parametrize(("width", "theme"), [(COLUMN, LIGHT), (PAGE, DARK)])
+def test_paper_is_as_wide_as_style_says_and_holds_every_cell(panel, width, theme):
     data = made(panel, panel, row_title="encoder", column_title="head of")
     figure = printed_figure(data, Style(width=width, theme=theme))
     assert figure.get_figwidth() == width
@@ -74,25 +72,6 @@ def test_paper_is_as_wide_as_the_style_says_and_holds_every_cell(panel, width, t
     assert "nan" not in written
 
 
-def test_the_table_has_a_row_a_cell_under_the_names_of_the_axes(panel):
-    figure = chart_exportable(
-        made(panel, row_title="encoder", column_title="head"), {"figure": "x"}, "stitching"
-    )
-    table = figure.table()
-    assert table.columns.tolist() == ["panel", "encoder", "head", "accuracy"]
-    assert len(table) == 9
-    assert table.iloc[3].tolist() == ["relative", "$c$", "a <b>", 0.25]
-    assert figure.filename("csv") == "stitching.csv"
-    assert figure.bytes("png", Style(width=3, dpi=72)).startswith(b"\x89PNG")
-
-
-def test_what_does_not_fit_says_so(panel):
-    with pytest.raises(ValueError, match="expected two different values"):
-        made(panel, scale=(1.0, 1.0))
-    with pytest.raises(ValueError, match="expected two positive and different values"):
-        made(panel, scale=(0.0, 1.0), log=True)
-
-
 @pytest.mark.parametrize(
     ("names", "first"),
     [
@@ -100,10 +79,6 @@ def test_what_does_not_fit_says_so(panel):
         (
             ["fasttext-novels by words, absolute", "fasttext-novels by words, relative"],
             "fasttext-nov…s, absolute",
-        ),
-        (
-            ["MLP 64 · digits, turned (mean .97)", "MLP 64 · digits, mirrored (mean .97)"],
-            "MLP 64 · digits, turned…",
         ),
     ],
 )

@@ -13,12 +13,3 @@ def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
     assert table.groupby("name").percent.sum().tolist() == pytest.approx([100, 100])
     assert table.left.iloc[0] == 0
     assert table.right.iloc[-1] == 9
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [({}, "finite values"), ({"a": [1, np.nan]}, r"\['a'\]"), ({"a": []}, r"\['a'\]")],
-)
-def test_histogram_refuses(values, message):
-    with pytest.raises(ValueError, match=message):
-        histogram_table(values)
