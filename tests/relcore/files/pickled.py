@@ -11,7 +11,6 @@ import numpy as np
 from relcore.files.reading import load_space
 from relcore.migrate import adapters as export
 from relcore.sharded.space import ShardedSpace
-from relcore.stores.index import StorePlace, load_rows
 from tests.hostile import model_folders
 from tests.relcore.migrate.adapters import Made, pairs
 
@@ -125,15 +124,11 @@ def model(folder, pickled):
 
 
 CASES = {
-    "pt": Case(bare("x.pt", torch_file), lambda folder: load_space(folder / "x.pt")),
     "pt archive": Case(torch_archive, lambda folder: load_space(folder / "x.pt")),
-    "npy": Case(bare("x.npy", lambda: npy(None)), lambda folder: load_space(folder / "x.npy")),
     "npy of objects": Case(objects, lambda folder: load_space(folder / "x.npy")),
-    "npy as an index": Case(objects, lambda folder: load_rows(StorePlace("npy", str(folder / "x.npy")))),
     "npz": Case(archive("vectors"), lambda folder: load_space(folder / "x.npz")),
     "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
     "adapter": Case(adapter_file, lambda folder: export.load(folder)),
     "shards": Case(shards, lambda folder: ShardedSpace.open(str(folder / "s")).whole()),
 }
-SLOW = {"model": Case(model, model_folders.encoded, mapped=True)}

@@ -50,8 +50,7 @@ def saved(folder, shards, n=30):
     return folder
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-@pytest.mark.parametrize("limit", [None, 4, 17])
+@pytest.mark.parametrize(("shards", "limit"), [(1, None), (3, 17)])
 def test_a_saved_dataset_is_one_space(tmp_path, shards, limit):
     folder = saved(tmp_path / "mine", shards)
     assert shape_of(folder) == (30, 4)

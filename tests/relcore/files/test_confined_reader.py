@@ -14,10 +14,10 @@ from relcore.base.errors import SpaceError
 from relcore.cli import main
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
-from relcore.files.reading import column_roles, descriptions_of, load_space, shape_of
+from relcore.files.reading import descriptions_of, load_space, shape_of
 from tests.relcore.files import calls, pickled
-from tests.relcore.files.test_formats import write_every_format
 from tests.relcore.files.test_on_disk import is_map
+from tests.relcore.files.test_tables import write_every_format
 
 landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 seccomp = pytest.mark.skipif(not refuses_calls(), reason="this system has no seccomp filters")
@@ -64,14 +64,14 @@ def test_large_files_are_mapped_and_decoded_as_in_place(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["crash", "fill_memory"])
-def test_a_crash_or_too_much_memory_is_one_error_and_the_next_file_is_read(name, path):
+def test_crash_or_too_much_memory_is_one_error_and_next_file_is_read(name, path):
     with pytest.raises(SpaceError, match=r"x\.faiss: expected a \.faiss file that can be read, got one"):
         call(name, path)
     with pytest.raises(SpaceError, match=r"x\.faiss: expected a \.faiss file"):
         load_space(path)
 
 
-def test_a_process_that_was_ended_from_outside_is_started_again(path):
+def test_process_that_was_ended_from_outside_is_started_again(path):
     confined.start()
     confined._ready[2].kill()
     confined._ready[2].wait()
@@ -110,7 +110,7 @@ def test_nothing_is_connected_started_or_signalled(path):
                 call(name, path, **arguments)
 
 
-def test_a_stream_gives_what_was_read_before_the_error(path):
+def test_stream_gives_what_was_read_before_error(path):
     values = confined.stream(calls.raise_many, path, (calls.__name__,), n=3)
     assert [next(values) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(SpaceError, match=r"x\.faiss: .* got the end"):
@@ -153,17 +153,10 @@ def test_a_small_csv_takes_no_gigabytes(tmp_path):
     assert load_space(path).dimension == n
 
 
-def test_roles_of_columns_come_from_the_process(tmp_path):
-    (tmp_path / "t.csv").write_text("word,x,y\na,1,2\nb,3,4\n")
-    assert [one.role for one in column_roles(tmp_path / "t.csv").columns] == ["ids", "dimension", "dimension"]
-
-
 @pytest.mark.parametrize(
     ("platform", "version", "refuses", "told"),
     [
         ("linux", 7, True, "limits on memory and time, Landlock 7, seccomp"),
-        ("linux", 1, False, "limits on memory and time, Landlock; without seccomp, which this system"),
-        ("linux", 0, True, "limits on memory and time, seccomp; without Landlock, which this system"),
         (
             "darwin",
             0,

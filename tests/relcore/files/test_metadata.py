@@ -2,7 +2,6 @@
 each column is.
 """
 
-import json
 import warnings
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 import torch
 
 from relcore.base.errors import SpaceError
-from relcore.base.portable import finder, with_paths, without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import TableColumns, joined, row_items
 from relcore.files.columns import Choices
@@ -62,7 +60,7 @@ def test_roles_are_guessed_by_names_and_cells(folder):
     assert roles(folder / "pictures.csv") == {"file": "pictures", "kind": "labels", "n": "left out"}
 
 
-def test_a_matrix_takes_ids_labels_and_counts_from_its_table_and_pairs_by_them(folder):
+def test_matrix_takes_ids_labels_and_counts_from_its_table_and_pairs_by_them(folder):
     first = load(file(folder / "a.npy", metadata=str(folder / "meta.csv")))
     assert first.ids[:2].tolist() == ["d0", "d1"]
     assert first.labels[:3].tolist() == ["p", "q", "p"]
@@ -73,18 +71,6 @@ def test_a_matrix_takes_ids_labels_and_counts_from_its_table_and_pairs_by_them(f
     plain = load(file(folder / "a.npy"))
     assert plain.digest != first.digest  # a recipe notices other metadata
     assert plain.vectors.tolist() == first.vectors.tolist()
-
-
-def test_another_number_of_rows_is_an_error(folder):
-    np.save(folder / "short.npy", np.ones((N - 1, 2)))
-    with pytest.raises(
-        SpaceError, match=r"meta\.csv: expected 39 rows, one per vector of short\.npy, got 40"
-    ):
-        load_space(folder / "short.npy", metadata=folder / "meta.csv")
-    with pytest.raises(
-        SpaceError, match="expected columns to be chosen only for"
-    ):  # columns of a file that has none
-        load_space(folder / "short.npy", label_column="topic")
 
 
 def named_files(folder):
@@ -153,21 +139,6 @@ def test_row_order_is_used_only_without_ids_on_one_side_and_is_said(folder):
         assert space.labels[:3].tolist() == ["p", "q", "p"]
 
 
-@pytest.mark.filterwarnings("ignore:holes")
-def test_rows_that_are_left_out_take_no_other_rows_texts(folder):
-    vectors = np.eye(4)
-    vectors[1] = np.nan
-    np.savez(folder / "holes.npz", vectors=vectors, ids=["2", "3", "0", "1"])
-    (folder / "numbers.csv").write_text("text,kind\n" + "".join(f"text {row},a\n" for row in range(4)))
-    spec = file(folder / "holes.npz", metadata=str(folder / "numbers.csv"), invalid="drop")
-    (texts,) = row_items(spec, load(spec))
-    assert dict(zip(texts.ids, texts.items(0, 3), strict=True)) == {
-        "2": "text 0",
-        "0": "text 2",
-        "1": "text 3",
-    }
-
-
 def test_a_table_goes_with_the_vectors_before_it(folder):
     np.save(folder / "c.npy", np.ones((N, 2)))
     np.save(folder / "short.npy", np.ones((N - 1, 2)))
@@ -182,13 +153,3 @@ def test_a_table_goes_with_the_vectors_before_it(folder):
     assert told("short.npy", "meta.csv") == [("short.npy", ""), ("meta.csv", "")]
     (folder / "a_meta.csv").write_text(META)
     assert told("a.npy", "c.npy", "a_meta.csv") == [("a.npy", "a_meta.csv"), ("c.npy", "")]
-
-
-def test_recipes_name_metadata_without_their_folder(folder):
-    spec = file(folder / "a.npy", metadata=str(folder / "meta.csv"))
-    told = without_paths(spec.to_json())
-    assert str(folder) not in json.dumps(told)
-    assert told["options"] == {"metadata": "meta.csv"}
-    assert SpaceSpec.from_json(with_paths(told, finder([folder]))) == spec
-    with pytest.raises(SpaceError, match=r"expected a file, got 'meta\.csv'"):
-        with_paths(told | {"name": str(folder / "a.npy")}, finder([folder.parent]))

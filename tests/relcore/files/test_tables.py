@@ -1,12 +1,22 @@
-"""csv, tsv and parquet: what is a dimension, what an id, and the line at which a table goes wrong."""
+"""Tables and what holds for every format: types, ids, labels, counts, rows that are left out."""
 
+import datetime
+import gzip
+from decimal import Decimal
+
+import faiss
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
+from gensim.models import KeyedVectors
+from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
 from relcore.files import tables
-from relcore.files.reading import load_space
+from relcore.files.formats import checked_counts, checked_ids
+from relcore.files.reading import column_roles, load_space
 
 
 def write(frame, path, index=False):
@@ -18,27 +28,7 @@ def write(frame, path, index=False):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_usual_names_are_known_and_options_override_them(tmp_path, suffix):
-    frame = pd.DataFrame(
-        {"x": [1.0, 2], "ID": [7, 8], "y": [3.0, 4], "label": [0, 1], "count": [9, 5], "other": ["m", "n"]}
-    )
-    path = write(frame, tmp_path / f"t{suffix}")
-    space = load_space(path)
-    assert (list(space.ids), list(space.labels), list(space.counts)) == (["7", "8"], ["0", "1"], [9, 5])
-    np.testing.assert_array_equal(space.vectors, [[1, 3], [2, 4]])
-    other = load_space(path, id_column="other", ignore=["ID", "count"], count_column="y")
-    assert (list(other.ids), other.dimension, list(other.counts)) == (["m", "n"], 1, [3, 4])
-    with pytest.raises(
-        SpaceError,
-        match="column 'ID': expected a dimension, got numbers that may be none, judged by the name",
-    ):
-        load_space(path, id_column="other")
-    with pytest.raises(SpaceError, match=r"id_column expects one of 'x', 'ID'.*got 'nope'"):
-        load_space(path, id_column="nope")
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_batches_join_without_a_seam_and_stop_at_the_limit(tmp_path, suffix, monkeypatch):
+def test_batches_join_without_seam_and_stop_at_limit(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(tables, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 70)
     frame = pd.DataFrame(
@@ -51,3 +41,163 @@ def test_batches_join_without_a_seam_and_stop_at_the_limit(tmp_path, suffix, mon
         assert space.ids[-1] == f"w{len(space) - 1}"
     with pytest.raises(SpaceError, match="more than max_bytes = 4 kB"):
         load_space(path, max_bytes=4_000)
+
+
+X = pa.array([1.0, 2.0])
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(columns, **options):
+        path = tmp_path / "t.parquet"
+        parquet.write_table(pa.table(columns), path, **options)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (pa.array([Decimal("1.25"), Decimal("-3.50")], pa.decimal128(9, 2)), [1.25, -3.5]),
+        (pa.array([1.5, 2.5]).dictionary_encode(), [1.5, 2.5]),
+        (pa.array(np.array([1.5, 2.5], np.float16)), [1.5, 2.5]),
+        (pa.array([2**39, 1], pa.uint64()), [2.0**39, 1]),
+    ],
+)
+def test_types_of_numbers_are_dimensions(written, column, values):
+    path = written({"id": ["a", "b"], "y": column})
+    assert [one.role for one in column_roles(path).columns] == ["ids", "dimension"]
+    assert load_space(path).vectors[:, 0].tolist() == values
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), column)
+    if not pa.types.is_dictionary(column.type):
+        assert load_space(written({"id": ["a", "b"], "y": lists})).vectors[:, 0].tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (pa.array([b"w0", b"\xc3\xa9"]), ["w0", "é"]),
+        (pa.array([2**53 + 1, 2**63 - 1]), ["9007199254740993", "9223372036854775807"]),
+        (pa.array([2**64 - 1, 0], pa.uint64()), ["18446744073709551615", "0"]),
+        (pa.array([datetime.date(2020, 1, 2), datetime.date(2020, 1, 3)]), ["2020-01-02", "2020-01-03"]),
+    ],
+)
+def test_ids_of_any_type(written, ids, expected):
+    space = load_space(written({"id": ids, "x": X, "label": ids}))
+    assert space.ids.tolist() == space.labels.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (
+            pa.array([True, False]),
+            "column 'y': expected numbers or text, got true and false; mend or rename it, .*ignore",
+        ),
+        (
+            pa.array(["1.5", "2.5"]),
+            "row 1, column 'y': expected text as in other rows, got the number '1.5'; mend or rename",
+        ),
+        (
+            pa.ExtensionArray.from_storage(
+                pa.fixed_shape_tensor(pa.float32(), (2, 1)),
+                pa.array([[1, 2], [3, 4]], pa.list_(pa.float32(), 2)),
+            ),
+            r"got an array of shape \(2, 1\)",
+        ),
+    ],
+)
+def test_types_that_might_be_dimensions_are_not_dropped(written, column, message):
+    path = written({"id": ["a", "b"], "x": X, "y": column})
+    with pytest.raises(SpaceError, match=rf"t\.parquet, .*{message}"):
+        load_space(path)
+    assert load_space(path, ignore=["y"]).dimension == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (["a", "A", "é", "e\u0301", "a\nb", "a\tb", "NA", "nan", "\x85"], None),
+        ([7, 2**53 + 1, -1], ["7", "9007199254740993", "-1"]),
+        ([Decimal("2.00"), np.int64(4), np.str_("x")], ["2", "4", "x"]),
+    ],
+)
+def test_ids_as_they_were_meant(given, ids):
+    assert checked_ids(given, "t") == (ids or given)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (None, "expected an id, got an empty one; fill it"),
+        (0.5, "expected an id as text or a whole number, got 0.5; save the column as text"),
+        (True, "whole number, got True"),
+        ("\ud800x", "expected Unicode text"),
+    ],
+)
+def test_ids_that_are_none_name_their_row(bad, message):
+    with pytest.raises(SpaceError, match=f"t.csv, row 2: .*{message}"):
+        checked_ids(["a", bad], "t.csv")
+
+
+@pytest.mark.parametrize("bad", [-1, 2.5, 2**63, "many"])
+def test_counts_that_are_none_name_their_row(bad):
+    with pytest.raises(
+        SpaceError, match=r"t\.csv, row 2: expected whole numbers as counts, 0 to 2⁶³ − 1, got .*; mend"
+    ):
+        checked_counts([1, bad], "t.csv")
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(*rows):
+        (tmp_path / "t.csv").write_text("\n".join(["id,x,y,label,count", *rows]) + "\n")
+        return tmp_path / "t.csv"
+
+    return write
+
+
+@pytest.mark.parametrize("bad", ["nan,1", "1e300,1"])
+def test_nan_and_infinite_rows_are_error_or_dropped_and_counted(table, bad):
+    path = table("a,1,2,p,9", f"b,{bad},q,8", "c,3,4,p,7")
+    with pytest.raises(
+        SpaceError, match=r"1 of 3 rows hold NaN or infinite values, first 'b'; .*invalid='drop'"
+    ):
+        load_space(path)
+    with pytest.warns(UserWarning, match="t: left out 1 of 3 rows with NaN or infinite values"):
+        space = load_space(path, invalid="drop")
+    assert (list(space.ids), list(space.labels), list(space.counts)) == (["a", "c"], ["p", "p"], [9, 7])
+    np.testing.assert_array_equal(space.vectors, [[1, 2], [3, 4]])
+
+
+def test_duplicate_ids_are_error_or_first_is_kept(table):
+    path = table("a,1,2,p,9", "b,3,4,q,8", "a,5,6,r,7")
+    with pytest.raises(SpaceError, match=r"1 occur more than once, first 'a'; .*duplicates='first'"):
+        load_space(path)
+    with pytest.warns(UserWarning, match="left out 1 of 3 rows with ids seen before"):
+        space = load_space(path, duplicates="first")
+    assert (list(space.ids), list(space.labels)) == (["a", "b"], ["p", "q"])
+
+
+def write_every_format(folder):
+    vectors = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    model = KeyedVectors(3)
+    model.add_vectors(list("abcd"), vectors)
+    model.save_word2vec_format(str(folder / "x.bin"), binary=True)
+    model.save_word2vec_format(str(folder / "x.vec"))
+    (folder / "x.vec.gz").write_bytes(gzip.compress((folder / "x.vec").read_bytes()))
+    np.save(folder / "x.npy", vectors)
+    np.savez_compressed(folder / "x.npz", vectors=vectors, ids=np.array(list("abcd")))
+    save_file(
+        {"vectors": vectors, "ids": np.frombuffer(b"a\nb\nc\nd", dtype=np.uint8)}, folder / "x.safetensors"
+    )
+    frame = pd.DataFrame(vectors, columns=list("xyz"), index=pd.Index(list("abcd"), name="id")).reset_index()
+    frame.to_csv(folder / "x.csv", index=False)
+    frame.to_parquet(folder / "x.parquet", index=False)
+    index = faiss.IndexFlatL2(3)
+    index.add(vectors)
+    faiss.write_index(index, str(folder / "x.faiss"))
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with pa.OSFile(str(folder / "x.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
