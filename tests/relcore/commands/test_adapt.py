@@ -8,7 +8,6 @@ from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import CardScore, card_of
 from relcore.stores.index import open_index, parse_place
 from tests.relcore.migrate.adapters import Made, pairs
-from tests.relcore.stores.stores import made, written
 
 
 @pytest.fixture
@@ -63,16 +62,3 @@ def test_what_cannot_be_done_is_one_line(bridge, tmp_path, arguments, said, caps
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize("kind", ["lancedb"])
-def test_other_commands_take_an_index_as_a_space(kind, tmp_path, capsys):
-    place = written(kind, tmp_path, made())
-    assert main(["project", place.text, "--anchors", "10", "-o", f"{tmp_path}/relative.npz"]) == 0
-    with np.load(tmp_path / "relative.npz") as found:
-        assert sorted(found["ids"]) == sorted(made().ids)
-
-
-def test_an_address_is_no_space(capsys):
-    assert main(["project", "lancedb:http://127.0.0.1:9#c", "--anchors", "10", "-o", "x.npz"]) == 2
-    assert "expected a path, got an address; export the vectors there" in capsys.readouterr().err

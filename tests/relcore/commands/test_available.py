@@ -67,25 +67,6 @@ def test_a_reader_may_stop_reading():
 TABLE = "name,group,x,y\na,p,1,2\nb,q,3,4\n"
 
 
-def test_available_tells_what_the_columns_of_a_table_are_read_as(run, refuse, tmp_path, capsys):
-    (tmp_path / "t.csv").write_text(TABLE)
-    out = run("available", "t.csv#id_column=name#ignore=y")
-    assert out.startswith("2 rows × 1 dimension\n\n")
-    assert [line.split(maxsplit=2) for line in out.splitlines()[3:]] == [
-        ["name", "ids", "chosen"],
-        ["x", "dimension", "numbers"],
-        ["group", "further", "column  text, and not named as ids or labels"],
-        ["y", "further", "column  chosen"],
-    ]
-    assert main(["available", "t.csv"]) == 2
-    out, error = capsys.readouterr()
-    assert out.splitlines()[1] == "  name    ⚠ unclear  text: ids, labels or neither?"
-    assert "t.csv: expected one column of ids, got 'name', 'group'; choose it with id_column" in error
-    assert "expected a vector file or a folder of them, got another space" in refuse(
-        "available", "word2vec-novels"
-    )
-
-
 def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
     spec = space_spec("t.csv#label_column=group#ignore=y,x#duplicates=first")

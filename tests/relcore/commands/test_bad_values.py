@@ -51,11 +51,6 @@ def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
     assert f"{option}: expected a" in last
 
 
-@pytest.mark.parametrize("arguments", [PROJECT, ["link", "a.npz", "a.npz"]])
-def test_a_random_state_is_not_negative(arguments, capsys):
-    assert "expected a whole number from 0, got -1" in refused([*arguments, "--random-state", "-1"], capsys)
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -101,11 +96,3 @@ def test_a_variable_of_the_environment_has_a_value_that_it_can_have(name, value,
 def test_an_address_that_nothing_opens(place, capsys):
     for arguments in (["adapt", "none", place, "x.npy"], ["compare", place, place, "--shards"]):
         assert place in refused(arguments, capsys)
-
-
-@pytest.mark.parametrize("place", ["parquet:.", "npy:/", "faiss:.."])
-def test_a_target_without_a_name(place, capsys):
-    np.save("rows.npy", np.eye(3))
-    assert "expected a new place, got one that is there already" in refused(
-        ["adapt", "none", "rows.npy", place], capsys
-    )

@@ -1,16 +1,11 @@
 """Commands on folders of shards: the same numbers as on the rows in one file."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from relcore.base.names import ADAPTERS
 from relcore.cli import main
-from relcore.migrate import adapters as adapter_file
-from relcore.migrate.adapters import card_of
-from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
@@ -28,35 +23,6 @@ def folders(tmp_path, monkeypatch):
         np.save(f"{name}.npy", rows)
         (tmp_path / f"{name}.ids.txt").write_text("\n".join(IDS) + "\n")
     return Y
-
-
-@pytest.mark.slow
-def test_project_writes_a_folder(folders, capsys):
-    arguments = ["--anchors", "12", "--random-state", "2", "--whiten"]
-    assert main(["project", "a", *arguments, "-o", "by-shard", "--save-anchors", "anchors.txt"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("100 rows × 12 anchors in 3 shards, whitened cosine, centred\n")
-    assert "survey: 3 shards" in told
-    assert "Most memory of a worker: " in told
-    assert main(["project", "a.npy", *arguments, "-o", "whole.npz", "--save-anchors", "whole.txt"]) == 0
-    assert Path("anchors.txt").read_text() == Path("whole.txt").read_text()
-    np.testing.assert_allclose(
-        ShardedSpace.open("by-shard").whole().vectors, np.load("whole.npz")["vectors"], atol=1e-6
-    )
-    assert main(["project", "a", "--anchors", "anchors.txt", "-o", "by-id"]) == 0
-    assert main(["project", "a", "--strategy", "k-means", "-o", "other"]) == 2
-    assert "--strategy: expected 'random'" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_adapt_writes_a_folder(folders, tmp_path, capsys):
-    adapter = ADAPTERS["ridge"].load()().fit(X[:60], folders[:60])
-    adapter_file.export(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")
-    assert main(["adapt", "bridge", "a", "adapted"]) == 0
-    assert capsys.readouterr().out.startswith("adapted: 100 rows × 6 in 3 shards, queries mapped by ")
-    np.testing.assert_allclose(ShardedSpace.open("adapted").whole().vectors, adapter.transform(X), atol=1e-6)
-    assert main(["adapt", "none", "a", "copied"]) == 2
-    assert "expected an adapter" in capsys.readouterr().err
 
 
 def test_compare_prints_the_same_scores(folders, capsys):
@@ -80,22 +46,6 @@ def test_compare_prints_the_same_scores(folders, capsys):
     assert "--metrics: expected none for folders of shards" in capsys.readouterr().err
     assert main(["compare", "a", "b.npy"]) == 2
     assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
-    migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
-    invert = ["invert", "--anchors", "30", "--method", "whitened", "--sample", "100"]
-    for command in (migrate, invert, ["link", "--hide", "--anchors", "20", "--pairs", "seeds.txt"]):
-        Path("seeds.txt").write_text("".join(f"row-{row}\trow-{row}\n" for row in range(0, 60, 4)))
-        name, *arguments = command
-        assert main([name, "a", "b", *arguments, "--json"]) == 0
-        by_shard = json.loads(capsys.readouterr().out)
-        assert main([name, "a.npy", "b.npy", *arguments, "--json"]) == 0
-        whole = json.loads(capsys.readouterr().out)
-        assert by_shard.pop("sample")[0] == "On a sample: 100 of 100 rows of a, 100 of 100 rows of b."
-        assert whole.pop("sample") == []
-        assert by_shard == whole
 
 
 @pytest.mark.parametrize("command", ["migrate a b"])

@@ -80,31 +80,6 @@ def test_settings_reach_the_functions(run, files, pair):
     pd.testing.assert_frame_equal(read, table, check_dtype=False, rtol=0, atol=ROUNDING)
 
 
-def test_the_recipe_draws_the_same_numbers(run, files, tmp_path):
-    found = run("compare", *files, "--anchors", "w3,w30,w77", "--recipe", "recipe.json", "--json")
-    run("figure", "recipe.json", "-o", "again.csv")
-    again = pd.read_csv(tmp_path / "again.csv")
-    by_name = {(row["form"], row["metric"]): row["score"] for row in json.loads(found)["rows"]}
-    assert len(again) == len(by_name)
-    for row in again.to_dict("records"):
-        form = next(value for value in row.values() if value in REPRESENTATIONS)
-        metric = next(value for value in row.values() if (form, value) in by_name)
-        assert row["score"] == pytest.approx(by_name[form, metric], abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--anchors", "w1,nobody"], "expected ids of 'first', got 1 unknown: 'nobody'"),
-        (["--anchors", "151"], "n_anchors: expected at most 150"),
-        (["--strategy", "best"], "strategy: expected one of random"),
-        (["-k", "0"], "-k: expected a whole number from 1, got 0"),
-    ],
-)
-def test_wrong_options_are_one_line(refuse, files, arguments, message):
-    assert message in refuse("compare", *files, *arguments)
-
-
 def test_rows_pair_by_their_order(run, refuse, files):
     first, second = (load(SpaceSpec("file", name)) for name in files)
     places = second.index.get_indexer(first.index[:150])
@@ -118,20 +93,6 @@ def test_rows_pair_by_their_order(run, refuse, files):
     assert by_row == run("compare", "bare.npy", "ordered.npy", "--anchors", 20, "--csv")
     told = refuse("compare", files[0], "ordered.npy", "--pair-by-row")
     assert "--pair-by-row: expected equally many rows, got 151 and 150" in told
-
-
-def test_other_metrics_are_chosen_by_name(run, files, capsys):
-    usual = json.loads(run("compare", *files, "--anchors", 20, "--json"))["rows"]
-    every = json.loads(run("compare", *files, "--anchors", 20, "--metrics", "all", "--json"))["rows"]
-    assert {(row["form"], row["metric"]) for row in every} > {(row["form"], row["metric"]) for row in usual}
-    for options in ((), ("--queries", "all")):
-        few = json.loads(
-            run("compare", *files, "--anchors", 0, "--metrics", "RSA,kernel-cka", *options, "--json")
-        )
-        assert [row["metric"] for row in few["rows"]] == ["RSA", "RBF CKA"]
-    assert "1,000 of the rows" not in run("compare", *files, "--metrics", "rsa")
-    assert main(["compare", *files, "--metrics", "rsa,nope"]) == 2
-    assert "expected one of all, jaccard" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [(), ("--queries", "all")])

@@ -1,7 +1,5 @@
 """drift: exit codes, the formats, thresholds from a file, and what is refused."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,20 +50,8 @@ def gate(capsys):
         ("noisy", "planned", 0),
     ],
 )
-@pytest.mark.parametrize("form", ["table", "markdown"])
-def test_the_exit_code_is_that_of_the_situation_that_decides(gate, versions, new, gated, code, form):
-    assert gate(versions["v1"], versions[new], "--gate", gated, "--format", form)[0] == code
-
-
-def test_json_has_every_check_and_all_digits(gate, versions):
-    found = json.loads(gate(versions["v1"], versions["noisy"], "--format", "json")[1])
-    assert found["alarm"] is True
-    assert found["alarms"] == {"everything_new": True, "new_queries": True}
-    assert sum(found["shares"].values()) == pytest.approx(1)
-    assert {check["group"] for check in found["checks"]} == {"", "red", "green", HOSTILE}
-    churn = next(check for check in found["checks"] if (check["quantity"], check["group"]) == ("churn", ""))
-    assert churn["alarm"] == (churn["sure"] > churn["threshold"])
-    assert churn["value"] > 0.3
+def test_exit_code_is_that_of_situation_that_decides(gate, versions, new, gated, code):
+    assert gate(versions["v1"], versions[new], "--gate", gated)[0] == code
 
 
 def test_markdown_lets_no_name_out_of_its_cell(gate, versions):

@@ -81,19 +81,6 @@ def test_encoders_by_name():
     assert chosen("small-vision:mlp", kind="images") == [SmallVision("mlp")]
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "message"),
-    [
-        ("minilmm", {}, "did you mean 'minilm'"),
-        ("minilm", {"layers": "two"}, "--layers: expected whole numbers such as 4, 8, 12, got 'two'"),
-        ("minilm", {"width": 5}, "expected options of 'minilm', got '--width'"),
-    ],
-)
-def test_wrong_encoders_are_told(names, options, message):
-    with pytest.raises(SpaceError, match=message):
-        chosen(names, **options)
-
-
 def test_two_encodings_in_the_store_and_in_files(run, one_queue, own_store, tmp_path):
     arguments = [
         "encode",
@@ -124,7 +111,7 @@ def test_two_encodings_in_the_store_and_in_files(run, one_queue, own_store, tmp_
     assert "4 anchors" in run("compare", *(row["key"][:10] for row in first["rows"]), "--anchors", 4)
 
 
-def test_an_encoded_table_keeps_its_ids_and_pairs_with_vectors_of_the_same(run, tmp_path):
+def test_encoded_table_keeps_its_ids_and_pairs_with_vectors_of_same(run, tmp_path):
     rng = np.random.default_rng(0)
     words = np.array([f"word{number}" for number in range(30)])
     rows = [f"d{number},{' '.join(rng.choice(words, 12))}\n" for number in range(80)]

@@ -1,7 +1,6 @@
 """figure: a figure comes back from its recipe with the same numbers, whatever file carries it."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.recipe import ComparisonRecipe, load_pair
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, comparison_scene
-from relcore.figures.style import DARK, Style
+from relcore.figures.style import Style
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import REPRESENTATIONS
@@ -108,31 +107,6 @@ def test_a_recipe_finds_its_files_by_name_in_another_folder(original, tmp_path, 
     monkeypatch.setenv("RELSCOPE_DATA", str(elsewhere))
     assert main(["figure", "recipe.json", "-o", "again.json"]) == 0
     assert (elsewhere / "again.json").read_bytes() == figure.bytes("json")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_another_file_of_the_name_is_refused(original, tmp_path, monkeypatch, capsys, kind):
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "recipe.json").write_bytes(original(kind).bytes("json"))
-    shutil.copy(tmp_path / "second.npz", other / "first.npz")
-    shutil.copy(tmp_path / "second.npz", other / "second.npz")
-    for name in ("first.npz", "second.npz"):
-        (tmp_path / name).unlink()
-    monkeypatch.chdir(other)
-    assert main(["figure", "recipe.json", "-o", "again.csv"]) == 2
-    assert "'first' has changed: expected content" in capsys.readouterr().err
-    assert main(["figure", "recipe.json", "--file", "first.npz"]) == 2
-    assert "--file: expected NAME=PATH with the path of a file, got 'first.npz'" in capsys.readouterr().err
-
-
-def test_options_reach_the_style(original, tmp_path):
-    recipe, svg = tmp_path / "recipe.json", tmp_path / "out.svg"
-    recipe.write_bytes(original("comparison").bytes("json"))
-    options = ["--width", "3.25", "--dpi", "100", "--font-size", "7", "--dark", "--no-panel-letters"]
-    assert main(["figure", str(recipe), "-o", str(svg), *options]) == 0
-    assert svg.read_bytes() == original("comparison").bytes("svg", Style(3.25, 100, False, 7, theme=DARK))
-    assert svg.read_bytes() != original("comparison").bytes("svg")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.linking.link import LINK_FILES, BootstrapSpec, known_pairs, link, read_links, write_links
-from relcore.spaces.ids import scored_rows
-from relcore.spaces.space import LatentSpace
+from relcore.linking.link import LINK_FILES, BootstrapSpec, known_pairs, read_links, write_links
 
 
 @pytest.fixture
@@ -91,13 +89,6 @@ def test_spaces_without_shared_ids_are_linked_and_compared(run, one_queue, pair_
     assert mine["rows"][0]["n"] == len(links)
 
 
-def test_without_known_pairs_ids_are_unrelated_and_an_experiment_hides_them(run, one_queue, pair_of_files):
-    real = json.loads(run("link", *pair_of_files, "--json"))
-    assert (real["share"], real["scores"], real["verdict"]) == (None, {}, "linked")
-    hidden = json.loads(run("link", *pair_of_files, "--hide", "--anchors", 60, "--json"))
-    assert hidden["share"] == 1
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -155,18 +146,3 @@ def test_a_zero_byte_is_refused_where_the_file_could_not_be_read(tmp_path):
     for suffix in (".csv", ".tsv"):
         with pytest.raises(SpaceError, match=r"expected ids without zero bytes, .* write \.parquet or"):
             write_links(tmp_path / f"links{suffix}", table)
-
-
-def test_links_of_a_script_pair_the_spaces_and_are_not_scored(pair_of_files, tmp_path):
-    first, second = (load(SpaceSpec("file", name)) for name in ("one.npz", "other.npz"))
-    linked = link(first, second, [(f"w{row}", f"v{row}") for row in range(12)])
-    assert len(linked.pair) == len(linked.links) == 400
-    assert linked.pair.ids[scored_rows(linked.pair.ids)].tolist() == [f"w{row}" for row in range(12)]
-    mapped = linked.map.transform(first.vectors)
-    assert np.abs(mapped - second.vectors[second.rows([f"v{one[1:]}" for one in first.ids])]).max() < 1e-3
-    rng = np.random.default_rng(0)
-    noise = [LatentSpace(rng.normal(size=(300, 20)), [f"{side}{row}" for row in range(300)]) for side in "ab"]
-    unlinked = link(*noise)
-    assert (unlinked.verdict, len(unlinked.links)) == ("not found", 0)
-    task = BootstrapSpec(n_anchors=50, n_seeds=0, hide=False)
-    assert task.run(noise).headline == "Not found. No link is kept."

@@ -11,10 +11,8 @@ import pytest
 
 from relcore.base import access
 from relcore.base.errors import SpaceError
-from relcore.base.settings import settings_of
 from relcore.cli import main
 from relcore.commands import mcp
-from relcore.compare.reports import ExactScores
 
 ASKED = {
     "available": ({"data": "."}, ["available", "--data", "."]),
@@ -28,16 +26,6 @@ ASKED = {
     "check": ({"space": "first.npz", "trusted": "second.npz"}, ["check", "first.npz", "--trusted", "second.npz"]),
     "link": ({"source": "first.npz", "target": "second.npz", "pairs": "40", "hide": True}, ["link", "first.npz", "second.npz", "--pairs", "40", "--hide"]),
 }  # fmt: skip
-
-
-def test_the_schema_of_a_tool_is_that_of_its_command():
-    schema = mcp.schema_of("compare")
-    assert schema["required"] == ["source", "target"]
-    for name, one in settings_of(ExactScores).items():
-        if name in schema["properties"] and one.choices:
-            assert schema["properties"][name]["enum"] == list(one.choices)
-    assert schema["properties"]["k"]["type"] == "integer"
-    assert schema["properties"]["pair_by_row"]["type"] == "boolean"
 
 
 def test_no_tool_offers_to_write_a_file():
@@ -70,14 +58,6 @@ def test_a_long_list_is_cut_and_its_numbers_keep_their_digits():
     record = mcp.shortened(text)
     assert record["left_out"] == {"rows": 30}
     assert (record["chance"], record["rows"][99]["score"], len(record["rows"])) == (0.1 + 0.2, 1 / 3, 100)
-
-
-def test_many_ids_come_after_the_numbers():
-    record = mcp.shortened(
-        json.dumps({"anchors": list(map(str, range(300))), "score": 0.5, "rows": [{}] * 3})
-    )
-    assert [*record] == ["score", "rows", "anchors", "left_out"]
-    assert (len(record["anchors"]), record["left_out"]) == (10, {"anchors": 290})
 
 
 @pytest.fixture

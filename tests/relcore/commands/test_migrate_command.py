@@ -50,7 +50,7 @@ def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     assert "corpus rewritten" in text
 
 
-def test_thresholds_are_those_of_the_task_and_answers_give_the_verdict(run, refuse, vectors):
+def test_thresholds_are_those_of_task_and_answers_give_verdict(run, refuse, vectors):
     old, new = vectors[:2]
     task = Migration(sizes=())
     result = task.run([old, new])
@@ -70,7 +70,7 @@ def test_thresholds_are_those_of_the_task_and_answers_give_the_verdict(run, refu
     assert "are these the vectors and settings" in told
 
 
-def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors, tmp_path):
+def test_adapter_that_is_taken_away_is_one_that_was_scored(run, vectors, tmp_path):
     text = run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--export", "adapter")
     assert "adapter/adapter.safetensors" in text.replace("\\", "/")
     adapter = load(tmp_path / "adapter")
@@ -81,57 +81,10 @@ def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors,
     assert adapter.card.scores[0].name == "nDCG@10, keep"
 
 
-def test_rows_without_ids_pair_by_their_order(run, refuse, vectors):
-    import faiss
-
-    old, new = vectors[:2]
-    index = faiss.IndexFlatIP(old.dimension)
-    index.add(np.ascontiguousarray(old.vectors))
-    faiss.write_index(index, "old.faiss")
-    told = refuse("migrate", "old.faiss", "new.npz")
-    assert "share no ids" in told
-    assert "if row i of both is the same item, add --pair-by-row" in told
-    np.save("new.npy", new.vectors)
-    by_row = json.loads(run("migrate", "old.faiss", "new.npz", "--no-curve", "--pair-by-row", "--json"))
-    bare = json.loads(run("migrate", "old.faiss", "new.npy", "--no-curve", "--json"))
-    assert by_row["rows"] == bare["rows"]
-    assert "--pair-by-row: expected no --qrels" in refuse(
-        "migrate", "old.faiss", "new.npz", *JUDGED, "--pair-by-row"
-    )
-
-
 def test_what_is_wrong_is_told(refuse, vectors):
     assert "expected --queries-old and --queries-new together" in refuse(
         "migrate", "old.npz", "new.npz", *JUDGED[2:]
     )
-    assert "expected --queries-old and --queries-new together" in refuse(
-        "migrate", "old.npz", "new.npz", "--queries-old", "q_old.npz"
-    )
     assert "expected --price and --row-tokens together" in refuse(
         "migrate", "old.npz", "new.npz", "--price", "2"
     )
-
-
-def test_a_log_of_queries_gives_the_price_and_the_costs_come_first(run, vectors):
-    log = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--n-candidates", "5")
-    call = (
-        "migrate",
-        "old.npz",
-        "new.npz",
-        *log,
-        "--row-seconds",
-        "0.5",
-        "--price",
-        "10",
-        "--row-tokens",
-        "100",
-    )
-    found, text = json.loads(run(*call, "--json")), run(*call)
-    need = found["price"]["need"]
-    assert found["relevance"] == "neighbours"
-    assert f"40 queries need {need['rows']} of 300 rows embedded" in text.splitlines()[0]
-    costs = {row["option"]: row["rows_now"] for row in found["rows"]}
-    assert costs["cascade"] == costs["bridge"] + need["rows"]
-    assert text.index("rows to embed") < text.index("vs keep")
-    assert "150 s, 0.30" in text  # re-embedding
-    assert [row["n_candidates"] for row in found["price"]["others"]] == [20, 50, 100, 200]

@@ -28,7 +28,7 @@ def test_bundled_gensim_file_and_json(files, tmp_path):
     assert space_spec("spec.json") == limited
 
 
-def test_an_encoding_by_key_start_of_the_key_and_name(encoded):
+def test_encoding_by_key_start_of_key_and_name(encoded):
     assert len(encoded) == 2
     for name, key in encoded.items():
         spec = space_spec(key)

@@ -67,37 +67,14 @@ def test_a_result_names_the_file_of_o(form, capsys):
         assert out == "n,score\n3,0.30000000000000004\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "rows", "facts"),
-    [
-        (["available", "first.npz"], {"name": "first.npz", "n": 151, "dimension": 12}, {}),
-        (["available", "words.csv"], {"column": "word", "read_as": "ids"}, {"n": 2, "dimension": 2}),
-        (["project", "first.npz", "--anchors", "7", "-o", "made.npz"], {"n": 151, "anchors": 7}, {"output": "made.npz"}),
-        (["adapt", "none", "whole.npy", "made.npy"], {"n": 4, "dimension": 3}, {}),
-        (["passport", "make", "first.npz", "-o", "made.safetensors"], {"n": 151, "dimension": 12}, {"output": "made.safetensors"}),
-        (["figure", "recipe.json", "-o", "made.csv"], {"file": "made.csv"}, {"output": "made.csv"}),
-    ],
-)  # fmt: skip
-def test_what_once_printed_text_only_prints_json(arguments, rows, facts, files, tmp_path, run):
-    (tmp_path / "words.csv").write_text("word,x,y\nred,.1,.2\nblue,.3,.4\n")
-
-    np.save("whole.npy", np.eye(4, 3, dtype=np.float32))
-    if arguments[0] == "figure":
-        run("compare", *files, "--anchors", "9", "--recipe", "recipe.json")
-    record = json.loads(run(*arguments, "--json", "--quiet"))
-    *_, listed = record.values()
-    assert listed[0].items() >= rows.items()
-    assert record.items() >= facts.items()
-
-
-def test_what_a_parser_does_not_know_is_an_error_in_each(capsys):
+def test_what_parser_does_not_know_is_error_in_each(capsys):
     for name in COMMANDS:
         assert main([name, "--verbos"]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl", ".md", ".txt"])
-def test_o_writes_the_report_where_a_command_writes_nothing_else(suffix, tmp_path, capsys):
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".md", ".txt"])
+def test_o_writes_report_where_command_writes_nothing_else(suffix, tmp_path, capsys):
     kind = {".md": "markdown", ".txt": "table"}.get(suffix, suffix[1:])
     np.save(tmp_path / "a.npy", np.eye(4))
     assert main(["available", str(tmp_path / "a.npy"), "--format", kind]) == 0

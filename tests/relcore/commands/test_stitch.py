@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from distributed.deploy.subprocess import SubprocessCluster
 
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
@@ -61,11 +60,3 @@ def test_the_recipe_draws_the_same_numbers_and_a_spec_file_gives_them(run, files
     recipe = json.loads((tmp_path / "recipe.json").read_text())
     (tmp_path / "spec.json").write_text(json.dumps(recipe["stitching"]))
     assert run("stitch", *files, "--spec", "spec.json", "--csv") == first
-
-
-@pytest.mark.slow
-def test_on_a_cluster_it_is_the_same(run, files):
-    options = ("stitch", *files, "--methods", "relative,affine", "--csv", "--store")
-    with SubprocessCluster(n_workers=1, threads_per_worker=1) as cluster:
-        there = run(*options, "there", "--scheduler", cluster.scheduler_address)
-    assert there == run(*options, "here")

@@ -50,21 +50,8 @@ def test_runs_findings_and_recipe(run, one_queue, toy, tmp_path):
     assert run("study", "--spec", "spec.json", "--csv") == run("study", "toy", "--grid", "n_runs=3", "--csv")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tou"], "did you mean 'toy'"),
-        (["toy", "--grid", "n_runs=5"], "toy: n_runs: expected one of 3, 6, 8, 12, got '5'"),
-        (["toy", "--spec", "old.json"], "study file: expected version 3 of 'toy', got 2"),
-    ],
-)
-def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):
-    (tmp_path / "old.json").write_text(json.dumps({"study": "toy", "version": 2, "options": {}}))
-    assert message in refuse("study", *arguments)
-
-
 @pytest.mark.slow
-def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(
+def test_ctrl_c_stops_runs_keeps_what_is_done_and_says_that_it_goes_on(
     run, one_queue, toy, own_store, tmp_path
 ):
     log = tmp_path / "log"

@@ -54,18 +54,3 @@ def test_fit_add_and_map(files, tmp_path, capsys):
     assert rows.ids.tolist() == true.ids.tolist()
     cosine = np.vecdot(rows.vectors, true.vectors) / rows.norms / true.norms
     assert cosine.mean() > 0.95
-
-
-def test_what_is_wrong_is_told_in_one_line(files, tmp_path, capsys):
-    first, second, *_ = map(str, files)
-    for arguments, expected in (
-        (["add", "x.universe"], "expected a universe's file and a space"),
-        (["add", first, second], "ends in one of '.universe'"),
-        (["map", first, second], "expected a file for the mapped rows"),
-        ([first], "expected 2 to 100, got 1"),
-        ([first, second, "-o", str(tmp_path / "x.npz")], "ends in one of '.universe'"),
-    ):
-        assert main(["universe", *arguments]) == 2
-        error = capsys.readouterr().err
-        assert expected in error
-        assert error.count("\n") == 1
