@@ -8,7 +8,6 @@ from relcore.base.errors import SpaceError
 from relcore.encoders import datasets
 from relcore.encoders.datasets import available_datasets, load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec, evenly
-from relcore.runs.entries import digest_of
 
 ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one.", "c two."]}
 
@@ -16,30 +15,6 @@ ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one
 @pytest.fixture
 def small_wikipedia(monkeypatch):
     monkeypatch.setattr(datasets, "sentences_by_article", lambda store=None: ARTICLES)
-
-
-def test_a_spec_goes_to_json_and_back_and_into_a_key():
-    spec = DatasetSpec("file", "x.csv", column="de", limit=5, options=(("empty", "drop"),))
-    assert DatasetSpec.from_json(spec.to_json()) == spec
-    assert digest_of(spec) != digest_of(
-        DatasetSpec("file", "x.csv", column="en", limit=5, options=spec.options)
-    )
-    assert len({spec, DatasetSpec.from_json(spec.to_json())}) == 1
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: DatasetSpec("digit"), r"source: expected one of 'digits'.*got 'digit'"),
-        (
-            lambda: load_dataset(DatasetSpec("digits", options=(("a", 1),))),
-            r"options: expected 'look' for .*'digits', got 'a'",
-        ),
-    ],
-)
-def test_wrong_specs_say_what_is_right(make, message):
-    with pytest.raises(SpaceError, match=message):
-        make()
 
 
 def test_digits_are_scikit_learns():

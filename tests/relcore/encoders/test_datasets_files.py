@@ -55,7 +55,7 @@ def read_rows(monkeypatch):
     return rows
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
 def test_columns_are_found_and_two_of_them_pair(tmp_path, suffix):
     spec = write(PAIRS, tmp_path / f"pairs{suffix}")
     english, german = load_dataset(spec), load_dataset(DatasetSpec("file", spec.name, column="de", limit=2))

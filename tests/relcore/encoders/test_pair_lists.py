@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.encoders.datasets import read_pair_list
 
 
@@ -24,19 +23,3 @@ def test_columns_of_text_in_their_order_whatever_else_there_is(write):
     assert len(found) == 2
     assert found.columns == {"en": ("Good day", "Thanks"), "fr": ("Bonjour", "Merci")}
     assert found.pairs("fr", "en")[0] == ("Bonjour", "Good day")
-
-
-@pytest.mark.parametrize(
-    ("content", "name", "message"),
-    [
-        (
-            "en\nhello\n",
-            "a.tsv",
-            r"a.tsv: expected two columns, one per language, got 'en'; .* separate cells by tabs",
-        ),
-        ("en,fr\nhi,\nbye,adieu\n", "a.csv", "expected text in every cell of 'fr', got 1 empty, first row 0"),
-    ],
-)
-def test_wrong_files_say_how_to_mend_them(write, content, name, message):
-    with pytest.raises(SpaceError, match=message):
-        read_pair_list(write(content, name))

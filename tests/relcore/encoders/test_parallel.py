@@ -2,43 +2,15 @@
 language.
 """
 
-import re
-import unicodedata
-from pathlib import Path
-
 import pytest
 
-from relcore.encoders import datasets
 from relcore.encoders.datasets import LANGUAGES, N_SENTENCES, load_dataset, load_parallel
 from relcore.encoders.encoder import DatasetSpec
-
-FILE = Path(datasets.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
 
 
 @pytest.fixture(scope="module")
 def sentences():
     return load_parallel(tuple(LANGUAGES))
-
-
-def test_the_file_is_a_plain_table():
-    lines = FILE.read_text(encoding="utf-8").split("\n")
-    assert lines[0] == "id\ten\tes\tfr\tja"
-    assert lines[-1] == ""
-    cells = [line.split("\t") for line in lines[1:-1]]
-    assert len(cells) == N_SENTENCES >= 400
-    assert [row for row in cells if len(row) != 5 or not all(row)] == []
-    assert [row[0] for row in cells] == [f"s{number:03d}" for number in range(1, N_SENTENCES + 1)]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_sentence_is_its_own(sentences, language):
-    column = sentences[language]
-    bare = [re.sub(r"\W", "", sentence).casefold() for sentence in column]
-    assert len(set(bare)) == len(column) == N_SENTENCES
-    untidy = [
-        s for s in column if s != " ".join(s.split()) or s != unicodedata.normalize("NFC", s) or '"' in s
-    ]
-    assert untidy == []
 
 
 def test_datasets_of_two_languages_match_by_id(sentences):

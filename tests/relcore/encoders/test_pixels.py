@@ -3,17 +3,11 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.images import eight_bits, mode_of
+from relcore.encoders.images import eight_bits
 
 
 def picture(mode, size=(5, 3)):
     return Image.new(mode, size)
-
-
-def test_grey_only_when_all_are():
-    assert mode_of([picture("L"), picture("1"), picture("I;16"), picture("LA")]) == "L"
-    assert mode_of([picture("L"), picture("RGB")]) == "RGB"
-    assert mode_of([picture("P")]) == "RGB"
 
 
 def test_sixteen_bits_keep_the_upper_eight():

@@ -41,13 +41,11 @@ class Made(Encoder):
     ("settings", "message"),
     [
         ({"side": "top"}, "side: expected one of left, right, got 'top'"),
-        ({"count": 10}, "count: expected a whole number from 1 to 9, got 10"),
         ({"share": 1}, "share: expected a number from 0 to below 1, got 1"),
-        ({"rate": 0.0}, "rate: expected a number above 0, got 0.0"),
         ({"layers": ()}, r"layers: expected distinct whole numbers, such as \(4, 8, 12\), got \(\)"),
     ],
 )
-def test_what_is_not_allowed_is_an_error_that_names_the_setting(settings, message):
+def test_what_is_not_allowed_is_error_that_names_setting(settings, message):
     with pytest.raises(SpaceError, match=message):
         Made(**{"name": "x", **settings})
 

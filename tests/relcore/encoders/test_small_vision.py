@@ -17,10 +17,8 @@ def digits():
 
 
 @pytest.mark.parametrize("architecture", NAMES)
-@pytest.mark.parametrize(
-    ("channels", "size"), [(1, (8, 8)), (1, (28, 28)), (3, (32, 20)), (3, (5, 7)), (1, (1, 64))]
-)
-def test_every_size_gives_vectors_of_the_chosen_width(architecture, channels, size):
+@pytest.mark.parametrize(("channels", "size"), [(1, (8, 8)), (3, (5, 7)), (1, (1, 64))])
+def test_every_size_gives_vectors_of_chosen_width(architecture, channels, size):
     network = small_network(architecture, channels, size, 17).eval()
     images = torch.rand(3, channels, *size)
     with torch.inference_mode():
@@ -32,8 +30,8 @@ def test_every_size_gives_vectors_of_the_chosen_width(architecture, channels, si
         )  # nobody hangs on the others
 
 
-@pytest.mark.parametrize("architecture", NAMES)
-def test_training_is_the_same_for_a_random_state_whatever_the_threads(digits, architecture):
+@pytest.mark.parametrize("architecture", ["mlp", "vit"])
+def test_training_is_same_for_random_state_whatever_threads(digits, architecture):
     encoder = SmallVision(architecture, width=5, epochs=2)
     before = torch.random.get_rng_state(), torch.get_num_threads()
     first = encoder.train(digits, SILENT)

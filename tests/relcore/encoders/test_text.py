@@ -10,7 +10,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.encoders.transformers import MiniLM, PretrainedText, minilm_folder
 from tests.lazily import Lazily
-from tests.relcore.encoders.texts import encode, texts_dataset
+from tests.relcore.encoders.texts import encode
 
 torch = Lazily("torch")
 
@@ -91,7 +91,7 @@ def states_by_hand(model, tokenizer, text):
     return [state[0].numpy() for state in [*found.hidden_states[:-1], found.last_hidden_state]]
 
 
-def test_layers_of_bert_equal_a_forward_pass_by_hand(bert):
+def test_layers_of_bert_equal_forward_pass_by_hand(bert):
     folder, model, tokenizer = bert
     found = encode(PretrainedText(str(folder), (0, 1, 2, 3, -1)), SENTENCES)
     assert list(found) == ["layer 0", "layer 1", "layer 2", "layer 3", "last layer"]
@@ -156,24 +156,3 @@ def test_a_damaged_minilm_is_refused(tmp_path, monkeypatch):
     (package / "model" / "model.safetensors").unlink()
     with pytest.raises(SpaceError, match=r'got none; run: pip install "relscope\[text\]"'):
         minilm_folder()
-
-
-def test_on_a_gpu_tokens_are_copied_from_pinned_memory(bert, monkeypatch):
-    """The copies do not wait, and the rows are those of the CPU."""
-    folder, *_ = bert
-    monkeypatch.setenv("RELSCOPE_DEVICE", "cpu")  # where the network stays
-    rows = PretrainedText(str(folder)).prepare(texts_dataset(SENTENCES), lambda *_: None)
-    expected, pinned, copies = rows(SENTENCES)["last layer"], [], []
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(tensor) or tensor)
-    to = torch.Tensor.to
-    monkeypatch.setattr(
-        torch.Tensor,
-        "to",
-        lambda tensor, *of, **how: (
-            copies.append(how) or tensor if of == ("cuda",) else to(tensor, *of, **how)
-        ),
-    )
-    rows.device = "cuda"
-    np.testing.assert_array_equal(rows(rows.ahead(SENTENCES))["last layer"], expected)
-    assert len(pinned) == 2  # numbers of tokens, and which there are
-    assert copies == [{"non_blocking": True}] * 2

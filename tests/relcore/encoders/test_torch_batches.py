@@ -46,19 +46,3 @@ def test_every_device_computes_in_float32():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         TorchBatches(forward, "cpu")([[1.0] * 4])
     assert types == [torch.float32]
-
-
-def test_a_single_item_takes_one_thread():
-    threads, before = [], torch.get_num_threads()
-
-    def forward(items):
-        threads.append(torch.get_num_threads())
-        return {"": torch.tensor(items)}
-
-    torch.set_num_threads(2)
-    try:
-        for items in ([[1.0]], [[1.0], [2.0]]):
-            TorchBatches(forward, "cpu")(items)
-    finally:
-        torch.set_num_threads(before)
-    assert threads == [1, 2]

@@ -138,16 +138,6 @@ def test_feature_maps_are_averaged(models, digits):
     ("model", "settings", "message"),
     [
         ("vit", {"layers": (1, 5)}, r"vit: expected layers from 0 \(the embedding\) to 2, .* got \(1, 5\)"),
-        (
-            "vit",
-            {"layers": (0,), "pooling": "cls"},
-            "its class token is the same for every picture; choose pooling 'mean'",
-        ),
-        (
-            "resnet",
-            {"pooling": "cls"},
-            "resnet CLS: expected a model with a class token, got a ResNetModel without; choose",
-        ),
         ("bert", {}, "expected a vision model, got a BertModel; choose a text encoder"),
     ],
 )

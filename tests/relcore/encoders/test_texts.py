@@ -1,4 +1,4 @@
-"""ONNX text models: means of hidden states by hand, padding without effect, what is refused, and a real model."""
+"""Text encoders against computations by hand."""
 
 import numpy as np
 import onnx
@@ -10,7 +10,101 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.encoder import Dataset, Encoder
-from relcore.encoders.sentences import OnnxText
+from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
+from tests.relcore.encoders.texts import rows_of, texts_dataset
+
+TEXTS = [
+    "the cat sat on the mat",
+    "the dog sat on the cat",
+    "a dog and a cat",
+    "stars and planets shine",
+    "the stars shine",
+    "planets orbit stars",
+]
+
+
+def tfidf_by_hand(texts, words):
+    counts = np.array([[text.split().count(word) for word in words] for text in texts], dtype=float)
+    idf = 1 + np.log((1 + len(texts)) / (1 + (counts > 0).sum(axis=0)))
+    weighted = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * idf
+    return weighted / np.linalg.norm(weighted, axis=1, keepdims=True)
+
+
+def test_rows_are_truncated_decomposition_of_tfidf():
+    # Words in two texts or more.
+    words = ["cat", "dog", "on", "planets", "sat", "shine", "stars", "the", "and"]
+    matrix = tfidf_by_hand(TEXTS, words)
+    left, values, _ = np.linalg.svd(matrix, full_matrices=False)
+    rows = rows_of(TfidfSvd(3), TEXTS)
+    # A decomposition is known up to the sign of each component: compare inner products.
+    np.testing.assert_allclose(rows @ rows.T, (left[:, :3] * values[:3] ** 2) @ left[:, :3].T, atol=1e-5)
+    assert (rows.shape, rows.dtype) == ((6, 3), np.float32)
+
+
+def test_restored_weights_give_same_rows_and_new_texts_too():
+    encoder, dataset = TfidfSvd(3), texts_dataset(TEXTS)
+    trained = encoder.train(dataset, lambda *_: None)
+    rows = encoder.restore(trained, dataset)(TEXTS)[""]
+    np.testing.assert_array_equal(rows, rows_of(encoder, TEXTS))
+    np.testing.assert_array_equal(
+        encoder.restore(trained, dataset)(["unknown", TEXTS[0]])[""], [np.zeros(3), rows[0]]
+    )
+    assert trained.metadata["words"] == 9
+    assert 0 < trained.metadata["explained variance"] < 1
+
+
+VECTORS = {
+    "cat": [1.0, 0, 0],
+    "dog": [0, 2.0, 0],
+    "don't": [0, 0, 3.0],
+    "Paris": [1.0, 1, 1],
+    "paris": [-1.0, 0, 1],
+}
+MIXED_TEXTS = ["Cat, dog; dog!", "A cat.", "Don’t: Paris", "PARIS cat", "xyzzy 42"]
+KNOWN = [["cat", "dog", "dog"], ["cat"], ["don't", "Paris"], ["paris", "cat"], []]
+
+
+@pytest.fixture
+def words(tmp_path):
+    path = tmp_path / "words.vec"
+    lines = [f"{word} {' '.join(map(str, vector))}" for word, vector in VECTORS.items()]
+    path.write_text(f"{len(lines)} 3\n" + "\n".join(lines) + "\n")
+    return str(path)
+
+
+def weighted_means(weight):
+    means = [
+        np.mean([weight[word] * np.array(VECTORS[word]) for word in known], axis=0) if known else np.zeros(3)
+        for known in KNOWN
+    ]
+    return np.array(means)
+
+
+def test_sif_weighs_by_frequency_and_removes_first_direction(words):
+    occurrences = {
+        "cat": 3,
+        "dog": 2,
+        "don't": 1,
+        "Paris": 1,
+        "paris": 1,
+    }  # 8 known words; the file has no counts
+    means = weighted_means({word: 0.1 / (0.1 + count / 8) for word, count in occurrences.items()})
+    first = np.linalg.svd(means)[2][0]
+    expected = means - np.outer(means @ first, first)
+    np.testing.assert_allclose(
+        rows_of(PooledWords(words, "sif", smoothing=0.1), MIXED_TEXTS), expected, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("weighting", ["plain", "idf", "sif"])
+def test_text_without_known_word_is_zero_vector_and_counted(words, weighting):
+    encoder, dataset = PooledWords(words, weighting), texts_dataset(MIXED_TEXTS)
+    trained = encoder.train(dataset, lambda *_: None)
+    assert trained.metadata == {"texts": 5, "texts without a known word": 1}
+    rows = encoder.restore(trained, dataset)(MIXED_TEXTS)[""]
+    np.testing.assert_array_equal(np.flatnonzero(~rows.any(axis=1)), [4])
+    np.testing.assert_array_equal(encoder.restore(trained, dataset)(MIXED_TEXTS[3:])[""], rows[3:])
+
 
 WORDS = {"[UNK]": 0, "a": 1, "cat": 2, "dog": 3, "sat": 4}
 TABLE = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
@@ -44,7 +138,7 @@ def encode(encoder, texts):
     return encoder.prepare(dataset, lambda *_: None)(texts)[""]
 
 
-def test_a_row_is_the_mean_of_its_states_alone_or_padded(folder):
+def test_row_is_mean_of_its_states_alone_or_padded(folder):
     texts = ["a cat sat", "dog", *["a dog"] * 40, "cat cat dog a sat"]
     found = encode(OnnxText(str(folder)), texts)
     assert found.dtype == np.float32
@@ -78,7 +172,7 @@ def test_other_files_are_refused_and_another_graph_has_another_digest(folder):
         OnnxText(str(folder)).content()
 
 
-def test_the_model_that_comes_with_relscope_knows_paraphrases(monkeypatch):
+def test_model_that_comes_with_relscope_knows_paraphrases(monkeypatch):
     pairs = [
         ("A man is playing a guitar on the street.", "Someone plays the guitar outdoors."),
         ("The stock market fell sharply today.", "Share prices dropped a lot this afternoon."),
