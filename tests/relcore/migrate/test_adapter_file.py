@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,13 +85,6 @@ def test_every_method_can_be_exported_and_loaded(method, tmp_path):
     assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
 
 
-def test_equal_adapters_give_equal_bytes(taken, tmp_path):
-    adapter, folder = taken
-    adapter_file.export(adapter, adapter_file.load(folder).card, tmp_path / "again")
-    for name in ("adapter.safetensors", "apply.py", "adapter.onnx"):
-        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
-
-
 def test_the_snippet_needs_numpy_only(taken):
     adapter, folder = taken
     script = """
@@ -107,7 +99,7 @@ np.savez(f"{folder}/found.npz", **found)
     assert_the_same(alone(script, folder), adapter)
 
 
-def test_onnxruntime_runs_the_graphs_on_any_number_of_rows(taken):
+def test_onnxruntime_runs_graphs_on_any_number_of_rows(taken):
     pytest.importorskip("onnxruntime")
     adapter, folder = taken
     assert (folder / "corpus.onnx").exists() == (adapter.kind == "projected")
@@ -135,8 +127,8 @@ def test_no_flipped_bit_of_a_file_is_used(taken):
     path, script = folder / adapter_file.FILE, {"__file__": str(folder / "apply.py")}
     exec(compile((folder / "apply.py").read_text(), "apply.py", "exec"), script)
     whole = path.read_bytes()
-    for number in range(150):
-        at = number * len(whole) // 150
+    for number in range(60):
+        at = number * len(whole) // 60
         path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << number % 8)]) + whole[at + 1 :])
         with pytest.raises(SpaceError, match=r"adapter\.safetensors: .*; "):
             adapter_file.load(folder)
@@ -145,7 +137,7 @@ def test_no_flipped_bit_of_a_file_is_used(taken):
             script["adapter"]()
 
 
-def test_a_file_of_version_0_1_has_no_checksum_and_opens(taken):
+def test_file_of_version_0_1_has_no_checksum_and_opens(taken):
     adapter, folder = taken
     path = folder / adapter_file.FILE
     whole = path.read_bytes()
@@ -160,12 +152,3 @@ def test_a_file_of_version_0_1_has_no_checksum_and_opens(taken):
         {"queries": adapter.transform(pairs()[0]), "corpus": adapter.corpus(pairs()[1])},
         adapter_file.load(folder),
     )
-
-
-def test_an_adapter_is_not_replaced_unasked(taken):
-    adapter, folder = taken
-    card = adapter_file.load(folder).card
-    with pytest.raises(SpaceError, match="without an adapter, got one"):
-        adapter_file.export(adapter, card, folder)
-    adapter_file.export(adapter, replace(card, new_model="other"), folder, replace=True)
-    assert adapter_file.load(folder).card.new_model == "other"

@@ -64,7 +64,7 @@ def test_procrustes_is_that_of_scipy(pairs):
 
 
 @pytest.mark.parametrize("m", [7, 120])
-def test_whitened_inverse_is_the_inverse_relative_projection(pairs, m):
+def test_whitened_inverse_is_inverse_relative_projection(pairs, m):
     """With fewer and with more pairs than dimensions."""
     new, old = pairs
     peer = InverseRelativeProjection("whitened", ridge=1.0, lengths="mean").fit(new[:m], old[:m])
@@ -74,7 +74,7 @@ def test_whitened_inverse_is_the_inverse_relative_projection(pairs, m):
 
 
 @pytest.mark.parametrize("m", [7, 120])
-def test_whitened_relative_scores_as_the_relative_projection_does(pairs, m):
+def test_whitened_relative_scores_as_relative_projection_does(pairs, m):
     """Each query's cosines to all documents, up to a factor of the query's own."""
     new, old = pairs
     sides = [
@@ -108,19 +108,7 @@ def test_few_and_odd_pairs_give_finite_unit_rows(adapter, rng, case):
     )
 
 
-def test_numbers_that_are_not_finite_and_other_widths_are_refused(adapter, pairs):
-    new, old = pairs
-    broken = old.copy()
-    broken[3, 2] = np.nan
-    with pytest.raises(SpaceError, match="old: expected finite numbers"):
-        adapter.fit(new, broken)
-    with pytest.raises(SpaceError, match="as many new rows as old ones"):
-        adapter.fit(new, old[:4])
-    with pytest.raises(SpaceError, match="width 12"):
-        adapter.fit(new, old).transform(old)
-
-
-def test_a_rotated_copy_is_found_again_whatever_the_lengths_of_its_rows(adapter):
+def test_rotated_copy_is_found_again_whatever_lengths_of_its_rows(adapter):
     rng = np.random.default_rng(0)
     old = rng.normal(size=(400, 8)) @ np.diag(np.linspace(2, 1, 8))
     rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))

@@ -53,15 +53,6 @@ def test_where_the_new_model_is_worse_a_cascade_harms_and_the_verdict_says_so():
     assert "the new model ranks worse than the old one, so a cascade can only harm" in found.verdict.sentence
 
 
-def test_a_log_that_touches_most_of_the_corpus_is_no_reason_for_a_cascade():
-    spaces, judgements = migration_spaces(n=700, old_topics=3)
-    settings = {"sizes": (), "judgements": judgements}
-    dear = Migration(**settings, n_candidates=200).run(spaces)
-    assert not dear.price.saves
-    assert dear.verdict.option == "re-embed"
-    assert "which saves too little" in dear.verdict.sentence
-
-
 def test_queries_without_judgements_are_a_log_that_gives_the_price():
     spaces, _ = migration_spaces(n=700)
     found = Migration(sizes=(), n_candidates=5).run(spaces)

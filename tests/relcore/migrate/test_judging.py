@@ -77,7 +77,7 @@ def judge(result, relevant):
     return found.verdict()
 
 
-def test_a_judge_by_relevance_finds_the_better_of_two_models_that_differ_by_a_tenth():
+def test_judge_by_relevance_finds_better_of_two_models_that_differ_by_tenth():
     gaps, right = [], 0
     for seed in range(20):
         *case, gap = models(seed, 11, 0.25)
@@ -135,7 +135,7 @@ def test_the_answers_give_the_verdict(unjudged, preferred, n, head, option):
     assert "the bridge" in verdict.sentence  # what was measured stays
 
 
-def test_answers_after_the_end_or_about_other_rows_do_not_count(unjudged):
+def test_answers_after_end_or_about_other_rows_do_not_count(unjudged):
     result, ids = unjudged
     asked = questions(result, ids, "re-embed")
     assert (
@@ -147,9 +147,7 @@ def test_answers_after_the_end_or_about_other_rows_do_not_count(unjudged):
         with_answers(result, ids, answered([replace(one, keep=one.other) for one in asked], "keep"))
 
 
-@pytest.mark.parametrize(
-    "content", ["[]", '{"option": "keep"}', '{"answers": [{"query": "a"}]}', '{"answers": [], "x": 1}', "{"]
-)
+@pytest.mark.parametrize("content", ["[]", '{"option": "keep"}', '{"answers": [{"query": "a"}]}'])
 def test_files_that_are_no_answers_are_refused(tmp_path, content):
     path = tmp_path / "answers.json"
     path.write_text(content)

@@ -1,23 +1,39 @@
-"""The whole migration on made-up models, where the answer is known."""
+"""The whole migration, the chosen adapter and cheaper indexes on made-up models, where the answer is known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from relcore.base import records
-from relcore.base.errors import SpaceError
-from relcore.migrate.evaluate import parts_of
+from relcore.base.names import ADAPTERS
+from relcore.base.rows import unit_rows
+from relcore.migrate.compression import FORMS, CheaperIndex
+from relcore.migrate.estimators import InPlaceAdapter
+from relcore.migrate.evaluate import (
+    SIZES,
+    WEIGHTS,
+    Pairs,
+    RetrievalTask,
+    cross_fitted,
+    curve_of,
+    jackknife_deviations,
+    neighbours_as_truth,
+    parts_of,
+    search,
+)
 from relcore.migrate.migration import Migration, MigrationResult
+from relcore.represent.translation import Affine
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
-from tests.relcore.migrate.planted import migration_spaces
+from tests.relcore.migrate.planted import migration_spaces, model
 
 QUICK = {"sizes": (50,), "draws": 1, "compared": ("whitened",)}
 
 
-def test_a_much_better_model_is_worth_embedding_everything_again():
+def test_much_better_model_is_worth_embedding_everything_again():
     spaces, judgements = migration_spaces(n=700, old_topics=3)
     found = Migration(**QUICK, judgements=judgements).run(spaces)
     assert found.verdict.option == "re-embed", found.verdict.sentence
@@ -56,7 +72,7 @@ def test_labels_count_as_judgements_wherever_there_are_any():
     assert Migration(**QUICK).run((spaces[0], alone)).relevance == "neighbours"
 
 
-def test_a_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
+def test_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
     spaces, judgements = migration_spaces()
     rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))
     turned = [
@@ -70,7 +86,7 @@ def test_a_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
     assert found.option("bridge").value == pytest.approx(found.option("keep").value, abs=0.01)
 
 
-def test_the_result_survives_the_store_and_its_tables_agree():
+def test_result_survives_store_and_its_tables_agree():
     spaces, judgements = migration_spaces()
     found = Migration(**QUICK, judgements=judgements).run(spaces)
     arrays, facts = records.pack(found)
@@ -89,7 +105,7 @@ def test_the_result_survives_the_store_and_its_tables_agree():
     }
 
 
-def test_held_out_rows_are_never_fitted_and_the_same_ids_are_drawn_wherever_they_stand():
+def test_held_out_rows_are_never_fitted_and_same_ids_are_drawn_wherever_they_stand():
     spaces, _ = migration_spaces()
     paired = match(*spaces[:2])
     parts = parts_of(paired, 0, "random", judged=False)
@@ -107,13 +123,7 @@ def test_held_out_rows_are_never_fitted_and_the_same_ids_are_drawn_wherever_they
     assert not set(found.pairs) & set(found.found["keep"].ravel())
 
 
-def test_what_is_wrong_is_told():
-    spaces, judgements = migration_spaces()
-    with pytest.raises(SpaceError, match="expected the queries by the old and by the new model"):
-        Migration(judgements=judgements).run(spaces[:2])
-
-
-def test_rows_that_repeat_a_fitted_one_are_not_scored():
+def test_rows_that_repeat_fitted_one_are_not_scored():
     spaces, _ = migration_spaces()
     old = spaces[0].vectors.copy()
     parts = parts_of(match(*spaces[:2]), 0, "random", judged=False)
@@ -122,3 +132,170 @@ def test_rows_that_repeat_a_fitted_one_are_not_scored():
     found = Migration(**QUICK).run(spaces)
     assert "3 held-out rows left out: the adapter was fitted on a copy." in found.cautions
     assert len(found.queries) == 77
+
+
+M, Q = 300, 100
+
+
+def paired(new, old):
+    ids = np.array([f"r{row}" for row in range(len(new))], dtype=object)
+    return Pairs(unit_rows(new), unit_rows(old), ids)
+
+
+def on(old, new, truth):
+    """A trial of the rows from M on: Q queries, and the ten nearest by `truth`."""
+    queries = np.arange(Q)
+    old, new, truth = (unit_rows(rows[M:]) for rows in (old, new, truth))
+    relevance = neighbours_as_truth(search(truth[:Q], truth, 10, queries), len(old))
+    return RetrievalTask(old[:Q], new[:Q], old, new, relevance, queries, np.arange(len(old)))
+
+
+@pytest.fixture
+def topics(rng):
+    return rng.normal(size=(3 * M, 12))
+
+
+def fits(pairs, names=ADAPTERS):
+    return {name: pairs.fit(name) for name in names}
+
+
+def test_rotation_is_found_and_all_adapters_are_compared(rng):
+    old = rng.normal(size=(2 * M, 10))
+    new = old @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
+    found = cross_fitted(on(old, new, old), fits(paired(new[:M], old[:M])))
+    assert {one.adapter for one in found.candidates} == set(ADAPTERS)
+    scores = [one.score for one in found.candidates]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > 0.95
+
+
+def test_adapter_for_queries_alone_is_chosen_unless_clearly_worse(topics):
+    """Two adapters that are equal on a rotation; then one that fits noise, beside one that has the corpus rewritten."""
+    old = topics
+    new = old @ np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))[0]
+    names = ("whitened", "in-place")
+    found = cross_fitted(on(old, new, old), fits(paired(new[:M], old[:M]), names))
+    assert found.adapter == "in-place"
+    assert {one.adapter: one.rewrites_corpus for one in found.candidates} == {
+        "whitened": True,
+        "in-place": False,
+    }
+    old, new = (model(topics, 0.5, 40, seed) for seed in (1, 2))
+    pairs = paired(new[:50], old[:50])
+    poor = {"least squares": LeastSquaresAdapter().fit(pairs.new, pairs.old)}
+    assert cross_fitted(on(old, new, topics), poor | fits(pairs, ("whitened",))).adapter == "whitened"
+
+
+def test_curve_fits_as_much_whatever_number_of_pairs_and_estimate_counts_widths(topics, monkeypatch):
+    """Before, 8,000 rows took longer than 9 minutes, of which the estimate said nothing."""
+    old = topics[:, :3]
+    trial, fitted, known = on(old, old, old), [], paired(old[:50], old[:50]).fit("in-place")
+    monkeypatch.setattr(Pairs, "fit", lambda pairs, adapter: fitted.append(len(pairs.ids)) or known)
+    for m in (2600, 5000):
+        rows = np.resize(old, (m, 3))
+        curve_of(trial, paired(rows, rows), ("in-place", "ridge"), 1.0)
+        assert sum(size for size in fitted if size < m) == 2 * 3 * sum(SIZES)
+        fitted.clear()
+    narrow, wide = (
+        Migration().seconds(
+            [LatentSpace(np.ones((8000, d), np.float32), [f"r{row}" for row in range(8000)])] * 2
+        )
+        for d in (192, 768)
+    )
+    assert wide > 8 * narrow
+
+
+class LeastSquaresAdapter(InPlaceAdapter):
+    def _matrix(self, new, old):
+        return Affine().fit(new, old).matrix_
+
+
+@pytest.mark.parametrize("heavier", [False, True])
+def test_the_better_model_counts_for_more(topics, heavier):
+    """Judged by all topics, of which one of the models knows three."""
+    few, all_topics = model(topics[:, :3], 0.1, 24, 1), model(topics, 0.1, 24, 2)
+    old, new = (few, all_topics) if heavier else (all_topics, few)
+    found = cross_fitted(on(old, new, topics), fits(paired(new[:M], old[:M]), ("whitened",)))
+    assert found.weight > 0.5 if heavier else found.weight < 0.5
+    assert found.weight in WEIGHTS
+
+
+def test_choice_on_random_judgements_is_not_optimistic(rng, topics):
+    """Negative control: ten random rows are relevant, which no weight and no adapter finds."""
+    old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
+    trial, adapters = on(old, new, topics), fits(paired(new[:100], old[:100]))
+    gains = []
+    for _ in range(12):
+        lists = rng.permuted(np.tile(np.arange(Q, 2 * M), (Q, 1)), axis=1)[:, :10]
+        drawn = replace(trial, relevance=neighbours_as_truth(lists, 2 * M))
+        found = cross_fitted(drawn, adapters).found
+        gains.append(drawn.score(found["twice"]).mean() - drawn.score(found["keep"]).mean())
+    assert np.mean(gains) < 3 * np.std(gains) / np.sqrt(len(gains))
+
+
+def test_fewer_pairs_move_the_score_more(topics):
+    old, new = (model(topics, 0.5, 24, seed) for seed in (1, 2))
+    trial = on(old, new, topics)
+    few, many = (jackknife_deviations(trial, paired(new[:m], old[:m]), "whitened", 1.0) for m in (40, M))
+    assert np.abs(few["bridge"]).mean() > 2 * np.abs(many["bridge"]).mean() > 0
+    # Values of other draws of 40 pairs deviate by as much, within the error of ten deviations (a factor of 2).
+    drawn = []
+    for start in range(0, M - 40, 40):
+        adapter = paired(new[start : start + 40], old[start : start + 40]).fit("whitened")
+        drawn.append(trial.score(trial.search(adapter, options=("bridge",))["bridge"]).mean())
+    assert 0.5 < np.sqrt(np.mean(few["bridge"] ** 2) / 2) / np.std(drawn) < 2
+
+
+@pytest.fixture
+def rows(rng):
+    """Rows (300, 32) on 8 axes that lie across all dimensions."""
+    turned = rng.normal(size=(300, 8)) @ rng.normal(size=(8, 32))
+    return unit_rows(turned)
+
+
+def overlap(form, rows):
+    codes, queries = FORMS[form](rows), rows[:50]
+    exact, found = search(queries, rows, 10), search(codes.queries(queries), codes.rows, 10)
+    return np.mean([len({*a} & {*b}) / 10 for a, b in zip(exact, found, strict=True)])
+
+
+def test_principal_components_keep_what_first_dimensions_lose(rows):
+    assert overlap("pca-half", rows) == 1.0  # 16 of 32 dimensions hold the 8 axes
+    assert overlap("pca-quarter", rows) > 0.99
+    assert overlap("int8", rows) > 0.97
+    assert overlap("first-quarter", rows) < 0.85
+    assert 0.3 < overlap("binary", rows) < overlap("int8", rows)
+    sizes = [FORMS[form](rows).n_bytes for form in FORMS]
+    assert sizes == [32, 4, 64, 32, 64, 32]
+
+
+@pytest.mark.parametrize("adapter", ["inverse"])
+def test_each_option_on_each_form_by_the_judgements(adapter):
+    spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=8)
+    migration = Migration(judgements=judgements, sizes=(), adapter=adapter, n_candidates=30)
+    result = migration.run(spaces)
+    found = CheaperIndex(migration=migration, adapter=adapter, weight=result.weight).run(spaces)
+    table = {(one.option, one.form): one for one in found.rows}
+    assert len(table) == 5 * len(FORMS)
+    for option in ("keep", "bridge", "re-embed"):
+        assert table[option, "int8"].score == pytest.approx(result.option(option).value, abs=0.01)
+        assert table[option, "binary"].score == pytest.approx(result.option(option).value, abs=0.05)
+        assert table[option, "first-quarter"].change.high < 0
+    assert table["keep", "int8"].row_bytes == 24
+    assert table["twice", "int8"].row_bytes == (24 if adapter == "inverse" else 48)
+    assert table["cascade", "pca-half"].change.value > table["keep", "first-quarter"].change.value
+    assert "cut only vectors of models that were trained for it" in found.cautions[0]
+    assert "first d/4" in str(found.report().tables[0].shown)
+    assert found.best("keep").change.high >= 0
+
+
+def test_full_vectors_that_are_few_axes_first_are_cut_without_caution():
+    """Rows as a model trained for it gives them: all is in the first dimensions."""
+    spaces, judgements = migration_spaces(n=300, n_queries=40, noise=0.0)
+    cut = []
+    for one in spaces:
+        width = one.dimension
+        padded = np.hstack([one.vectors, np.full((len(one), 3 * width), 1e-6)])
+        cut.append(LatentSpace(padded, one.ids, name=one.name))
+    migration = Migration(judgements=judgements, sizes=(), adapter="in-place")
+    assert CheaperIndex(migration=migration, adapter="in-place").run(cut).cautions == ()

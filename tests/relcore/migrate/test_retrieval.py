@@ -19,8 +19,7 @@ from relcore.migrate.evaluate import (
 )
 
 
-@pytest.mark.parametrize("graded", [False, True])
-@pytest.mark.parametrize("k", [3, 10])
+@pytest.mark.parametrize(("graded", "k"), [(False, 10), (True, 3)])
 def test_ndcg_is_that_of_scikit_learn(rng, graded, k):
     scores = rng.normal(size=(40, 25))
     true = rng.integers(0, 4 if graded else 2, size=(40, 25)) * (rng.random((40, 25)) < 0.3)
@@ -58,7 +57,7 @@ def test_unrelated_lists_score_what_chance_scores(rng):
     assert np.mean(precision(found, relevance)) == pytest.approx(0.1, abs=0.009)
 
 
-def test_a_search_leaves_out_each_querys_own_row_and_fills_up_short_corpora(rng):
+def test_search_leaves_out_each_querys_own_row_and_fills_up_short_corpora(rng):
     rows = unit_rows(rng.normal(size=(6, 4)))
     found = search(rows, rows, 10, own=np.arange(6))
     assert found.shape == (6, 10)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from relcore.base.errors import SpaceError
 from relcore.migrate.thresholds import ScorePairs, ks_distance, restore_threshold
 
 
@@ -34,11 +33,3 @@ def test_the_distance_of_distributions_is_scipys():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=300), rng.normal(0.3, size=500).round(1)
     assert ks_distance(first, second) == pytest.approx(ks_2samp(first, second).statistic)
-
-
-@pytest.mark.parametrize(
-    ("threshold", "n_queries", "told"), [(1.5, 40, "a cosine"), (0.5, 19, "20 queries or more, got 19")]
-)
-def test_what_cannot_be_judged_is_refused(threshold, n_queries, told):
-    with pytest.raises(SpaceError, match=told):
-        restore_threshold(drawn(0, n_queries), threshold)
