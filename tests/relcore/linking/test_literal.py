@@ -35,8 +35,8 @@ def largest_entries(X, Y, log_plan):
     return log_plan.max(axis=0) - log_plan[found, np.arange(len(Y))] < 10 * EPSILON
 
 
-@pytest.mark.parametrize(("n", "m"), [(60, 60), (70, 41)])
-def test_blocks_are_the_limit_of_one_dense_sinkhorn_iteration(monkeypatch, n, m):
+@pytest.mark.parametrize(("n", "m"), [(70, 41)])
+def test_blocks_are_limit_of_one_dense_sinkhorn_iteration(monkeypatch, n, m):
     monkeypatch.setattr(bootstrap, "ASSIGNED_BYTES", 4 * m * 13)  # several blocks, the last one smaller
     X, Y = relatives(n, m)
     M = distances(X, Y)
@@ -74,7 +74,7 @@ def test_seeds_stay_and_the_error_falls():
     assert len(steps) == 60
 
 
-def test_the_exponential_map_walks_along_great_circles():
+def test_exponential_map_walks_along_great_circles():
     base = torch.eye(2, 3)
     tangent = torch.tensor(
         [[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]]
