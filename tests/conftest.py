@@ -59,6 +59,17 @@ def shared_queue(tmp_path_factory):
     queue.close()
 
 
+@pytest.fixture(scope="session")
+def two_workers(tmp_path_factory):
+    """A job queue of two workers for files that kill or cancel what runs; each file gives it a store of its own."""
+    from relcore.runs.jobs import JobQueue
+    from relcore.runs.store import Store
+
+    queue = JobQueue(n_workers=2, store=Store(tmp_path_factory.mktemp("two")))
+    yield queue
+    queue.close()
+
+
 @pytest.fixture
 def one_worker(shared_queue, monkeypatch, tmp_path):
     """The job queue of one worker, with a store of the test's own and no job of another test."""

@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import subprocess
@@ -68,10 +67,9 @@ def die(context, *, log):
 
 
 @pytest.fixture(scope="module")
-def queue(tmp_path_factory):
-    queue = JobQueue(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
-    yield queue
-    queue.close()
+def queue(two_workers, tmp_path_factory):
+    two_workers.store = Store(tmp_path_factory.mktemp("store"))
+    return two_workers
 
 
 @pytest.fixture
@@ -136,7 +134,7 @@ def test_a_stored_result_runs_nothing(queue, key, log):
     assert unstarted._cluster is None
 
 
-def test_cancel_kills_the_process_and_spares_the_others(queue, key, log, tmp_path):
+def test_cancel_kills_process_and_spares_others(queue, key, log, tmp_path):
     other_log = str(tmp_path / "other")
     other = queue.submit(digest_of(key, "other"), count, title="other", log=other_log, n=60, pause=0.05)
     job = queue.submit(key, busy, title="busy", log=log)
@@ -157,7 +155,7 @@ def test_cancel_kills_the_process_and_spares_the_others(queue, key, log, tmp_pat
     assert len(lines(log)) == 3
 
 
-def test_cancelling_a_waiting_job_and_running_it_anew(queue, key, log):
+def test_cancelling_waiting_job_and_running_it_anew(queue, key, log):
     blockers = [queue.submit(digest_of(key, i), hold, title="t", log=f"{log}{i}") for i in range(2)]
     until(lambda: all(lines(f"{log}{i}") for i in range(2)))
     # The scheduler reads both messages at once: Dask forgets to cancel a task whose graph it still reads.
@@ -176,7 +174,7 @@ def test_cancelling_a_waiting_job_and_running_it_anew(queue, key, log):
     assert anew.wait(60).state == "done"
 
 
-def test_a_job_that_always_kills_its_worker_fails_and_says_so(queue, key, log):
+def test_job_that_always_kills_its_worker_fails_and_says_so(queue, key, log):
     job = queue.submit(key, die, title="deadly", log=log)
     until(lambda: job.status().state == "running")
     Path(f"{log}-heard").touch()
@@ -186,7 +184,7 @@ def test_a_job_that_always_kills_its_worker_fails_and_says_so(queue, key, log):
         job.result()
 
 
-def test_a_failing_function_is_reported_and_can_be_run_anew(queue, key):
+def test_failing_function_is_reported_and_can_be_run_anew(queue, key):
     error = SpaceError("take more rows")
     job = queue.submit(key, fail, title="failing", error=error)
     status = job.wait(60)
@@ -194,7 +192,7 @@ def test_a_failing_function_is_reported_and_can_be_run_anew(queue, key):
     assert queue.submit(key, fail, title="failing", error=error) is not job
 
 
-def test_a_result_that_left_the_store_is_told_and_run_anew(queue, key, log):
+def test_result_that_left_store_is_told_and_run_anew(queue, key, log):
     job = queue.submit(key, count, title="t", log=log, n=2)
     job.wait(60)
     queue.store.remove(key)
@@ -208,7 +206,7 @@ def test_a_result_that_left_the_store_is_told_and_run_anew(queue, key, log):
 
 
 @pytest.mark.slow
-def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path, log):
+def test_close_ends_jobs_and_processes_and_later_submit_starts_afresh(tmp_path, log):
     queue = JobQueue(n_workers=1, store=Store(tmp_path / "store"))
     before = set(psutil.Process().children(recursive=True))
     job = queue.submit("a" * 32, busy, title="busy", log=log)
@@ -260,7 +258,7 @@ os._exit(0)
 """
 
 
-def test_a_process_without_the_certificate_cannot_submit_to_the_local_cluster(queue, key, log):
+def test_process_without_certificate_cannot_submit_to_local_cluster(queue, key, log):
     """Without encryption, without a certificate, and with another one."""
     assert queue.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
     addresses = [queue._cluster.address, *queue._client.scheduler_info()["workers"]]
@@ -302,7 +300,7 @@ for place in sys.argv[1:]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another account")
-def test_another_account_gets_nothing_from_the_ports_and_files_of_the_local_cluster(queue, key, log):
+def test_another_account_gets_nothing_from_ports_and_files_of_local_cluster(queue, key, log):
     assert queue.submit(key, count, title="t", log=log, n=1).wait(60).state == "done"
     leaders = [psutil.Process(group) for group in queue._cluster._groups]
     processes = [process for one in leaders for process in (one, *one.children(recursive=True))]
@@ -321,49 +319,13 @@ def test_another_account_gets_nothing_from_the_ports_and_files_of_the_local_clus
 
 @pytest.mark.parametrize(
     ("address", "warns"),
-    [("tcp://10.0.0.7:8786", True), ("tcp://127.0.0.1:8786", False), ("tls://10.0.0.7:8786", False)],
+    [("tcp://10.0.0.7:8786", True), ("tcp://127.0.0.1:8786", False)],
 )
-def test_a_scheduler_that_others_reach_without_a_certificate_is_warned_of(caplog, address, warns):
+def test_scheduler_that_others_reach_without_certificate_is_warned_of(caplog, address, warns):
     warn_of_open.cache_clear()
     warn_of_open(address)
     warn_of_open(address)
     assert len(caplog.records) == warns
-
-
-@pytest.mark.slow
-def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])}
-    file = tmp_path / "scheduler.json"
-    common = ["--scheduler-file", file, "--no-dashboard"]
-    scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0", *common]
-    worker = ["worker", "--nthreads", "1", "--local-directory", tmp_path, *common]
-    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = [
-        subprocess.Popen([sys.executable, "-m", "dask", *command], **quiet)
-        for command in (scheduler, worker, worker)
-    ]
-    try:
-        until(file.exists)
-        until(lambda: file.read_text().strip().endswith("}"))
-        monkeypatch.setenv("RELSCOPE_SCHEDULER", json.loads(file.read_text())["address"])
-        queue = JobQueue(store=Store(tmp_path / "store"))
-        try:
-            assert (
-                queue.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
-            )
-            job = queue.submit("b" * 32, busy, title="t", log=log)
-            until(lambda: len(lines(log)) == 2)
-            job.cancel()
-            until(lambda: gone(int(lines(log)[1])))
-            jobs = [queue.submit(digit * 32, count, title="t", log=log, n=20, pause=0.05) for digit in "cd"]
-            assert [job.wait(60).state for job in jobs] == ["done", "done"]
-        finally:
-            queue.close()
-        assert all(process.poll() is None for process in processes)  # the cluster is the user's: it stays
-    finally:
-        for process in reversed(processes):  # a worker asks its scheduler before it leaves
-            process.terminate()
-            process.wait(30)
 
 
 class Deaf:

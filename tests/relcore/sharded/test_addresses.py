@@ -93,8 +93,6 @@ def cut(handler, status=206):
 LIES = {
     "an endless listing": {"listing": endless},
     "a packed listing": {"listing": packed},
-    "a dripping listing": {"listing": dripping},
-    "an endless part": {"range": partial(endless, status=206)},
     "a dripping part": {"range": partial(dripping, status=206)},
     "a part that is cut": {"range": cut},
     "fewer bytes than asked for": {"range": lambda handler: handler.answer(206, 0)},
@@ -102,8 +100,8 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("size", ["right", None, 10**15])
-def test_shards_are_read_from_a_server_whatever_it_says_of_their_size(size):
+@pytest.mark.parametrize("size", ["right", 10**15])
+def test_shards_are_read_from_server_whatever_it_says_of_their_size(size):
     lies = {} if size == "right" else {"head": lambda handler: handler.answer(200, size)}
     with serving(**lies) as (address, seen):
         space = ShardedSpace.open(address)

@@ -1,10 +1,19 @@
+"""Folders of shards: the rows they are, samples of them, and what is written by shard."""
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from relcore.base import access
 from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import load, need_access
+from relcore.represent.similarity import select_anchors
+from relcore.represent.translation import ProjectionSpec
+from relcore.runs.store import Context, Store
+from relcore.sharded.operations import Runner, project_shards, sample_job, sample_shards, sample_spec
 from relcore.sharded.space import ShardedSpace, is_sharded, paired
+from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, write_arrow, write_feather, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
@@ -77,17 +86,6 @@ def test_a_shard_that_was_cut_short_is_named(tmp_path):
         ShardedSpace.open(tmp_path / "p")
 
 
-def test_as_many_ids_as_rows(tmp_path):
-    write_npy(tmp_path, X, SIZES, ids=[str(row) for row in range(100)])
-    path = tmp_path / "part-00001.ids.txt"
-    for text, got in ((path.read_text() + "one\n", "more"), (path.read_text()[:-3], "fewer")):
-        path.write_text(text)
-        with pytest.raises(
-            SpaceError, match=f"part-00001.npy: expected 50 ids or labels beside it, one per row, got {got}"
-        ):
-            list(ShardedSpace.open(tmp_path).shards[1].blocks(7))
-
-
 def test_pairs_need_the_same_rows_per_shard(tmp_path):
     write_npy(tmp_path / "a", X, SIZES)
     write_npy(tmp_path / "b", X, (30, 40, 30))
@@ -104,7 +102,7 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
         paired(c, a)
 
 
-def test_an_arrow_file_that_was_cut_behind_a_batch_is_no_shorter_shard(tmp_path):
+def test_arrow_file_that_was_cut_behind_batch_is_no_shorter_shard(tmp_path):
     (tmp_path / "s").mkdir()
     table = pa.table({"v": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])})
     for number in range(2):
@@ -113,13 +111,13 @@ def test_an_arrow_file_that_was_cut_behind_a_batch_is_no_shorter_shard(tmp_path)
     assert ShardedSpace.open(str(tmp_path / "s")).n == 200
     path = tmp_path / "s" / "part-1.arrow"
     content = path.read_bytes()
-    for size in range(16, len(content), 8):
+    for size in range(16, len(content), 64):
         path.write_bytes(content[:size])
         with pytest.raises(SpaceError, match=r"part-1\.arrow: expected a table"):
             ShardedSpace.open(str(tmp_path / "s"))
 
 
-def test_a_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
+def test_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
     import fsspec
 
     write_npy(tmp_path / "old", X, SIZES)
@@ -131,8 +129,8 @@ def test_a_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
         ShardedSpace.open("memory://colons")
 
 
-@pytest.mark.parametrize("write", [write_npy, write_parquet, write_arrow])
-def test_a_shard_that_is_written_again_is_not_read_under_the_digest_before(tmp_path, write):
+@pytest.mark.parametrize("write", [write_npy, write_arrow])
+def test_shard_that_is_written_again_is_not_read_under_digest_before(tmp_path, write):
     ids = [f"{row:03}" for row in range(100)]
     write(tmp_path / "s", X, SIZES, ids=ids)
     before = ShardedSpace.open(tmp_path / "s")
@@ -149,3 +147,135 @@ def test_a_shard_that_is_written_again_is_not_read_under_the_digest_before(tmp_p
         (tmp_path / "s" / "part-00001.ids.txt").write_text("\n".join(map(str, range(1000, 1050))))
         with pytest.raises(SpaceError, match=r"part-00001\.npy: .* that was written again"):
             after.whole()
+
+
+IDS = np.array([f"row-{row}" for row in range(100)])
+LABELS = np.array([f"class {row % 7}" for row in range(100)])
+ROWS = X.copy()
+ROWS[[4, 50]] = 0
+
+
+def sample(folder, n_rows=40, also=()):
+    return sample_shards(ShardedSpace.open(folder), n_rows, Runner(Store(folder.parent / "store")), also)
+
+
+@pytest.mark.parametrize("sizes", [(30, 50, 20), (1, 99)])
+def test_it_does_not_depend_on_how_rows_are_cut_into_shards(tmp_path, sizes):
+    found = sample(write_npy(tmp_path / "cut", ROWS, sizes, ids=IDS, labels=LABELS))
+    kept = np.delete(np.arange(100), [4, 50])  # zero rows have no direction
+    wanted = np.sort(kept[np.argsort(row_keys(IDS[kept], "sample"))[:40]])
+    assert found.ids.tolist() == IDS[wanted].tolist()
+    assert found.labels.tolist() == LABELS[wanted].tolist()
+    np.testing.assert_array_equal(found.vectors, ROWS[wanted])
+    one = sample(write_npy(tmp_path / "one shard", ROWS, (100,), ids=IDS, labels=LABELS))
+    assert found.digest == one.digest  # which is all that a task knows of its spaces, beside their names
+
+
+def test_seeds_are_in_it(tmp_path):
+    folder = write_npy(tmp_path / "a", ROWS, (30, 50, 20), ids=IDS)
+    without = sample(folder)
+    absent = [one for one in IDS[5:] if one not in without.index and one != "row-50"][:3]
+    found = sample(folder, also=absent)
+    assert set(found.ids) == set(without.ids) | set(absent)
+
+
+N = 3000
+RNG = np.random.default_rng(5)
+A, B = (RNG.normal(size=(N, width)).astype(np.float32) for width in (6, 4))
+WORDS = [f"w{row * 7919 % N:05}" for row in range(N)]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    return Store()
+
+
+def kept(store, space, n_rows):
+    spec = sample_spec(space, n_rows)
+    sample_job(Context(spec.option("key"), store), place=space.place, n_rows=n_rows)
+    return spec
+
+
+def test_sample_is_loaded_from_store_until_shard_changes(tmp_path, store):
+    folder = write_npy(tmp_path / "a", A, [1000, 2000], WORDS)
+    space = ShardedSpace.open(str(folder))
+    spec = kept(store, space, 500)
+    found = load(spec, store)
+    assert (len(found), found.name) == (500, "a")
+    np.testing.assert_array_equal(found.vectors, sample_shards(space, 500, Runner(store)).vectors)
+    assert sample_spec(ShardedSpace.open(str(folder)), 500) == spec  # the second opening finds it
+    assert dict(spec.options) == {"key": spec.option("key"), "rows": "500", "of": "3000"}
+    np.save(folder / "part-00001.npy", 2 * A[1000:])
+    with pytest.raises(
+        SpaceError, match="expected the shards that its sample was drawn from, got others; draw it again"
+    ):
+        load(spec, store)
+    again = sample_spec(ShardedSpace.open(str(folder)), 500)
+    assert again.option("key") != spec.option("key")
+
+
+def test_shared_app_opens_samples_of_open_folders_only(tmp_path, store, monkeypatch):
+    spec = kept(
+        store,
+        ShardedSpace.open(str(write_npy(tmp_path / "data" / "a", A, [1000, 2000], WORDS))),
+        500,
+    )
+    secret = kept(store, ShardedSpace.open(str(write_npy(tmp_path / "secret", B, [1000, 2000], WORDS))), 500)
+    monkeypatch.setenv(access.ENVIRONMENT, "1")
+    monkeypatch.setenv(access.DATA, str(tmp_path / "data"))
+    assert len(load(spec, store)) == 500
+    with pytest.raises(SpaceError, match="is not open to this session"):
+        need_access(secret)
+    stolen = type(spec)(
+        "sample", spec.name, options=(("key", secret.option("key")), ("rows", "500"), ("of", "3000"))
+    )
+    with pytest.raises(SpaceError, match="got another result"):
+        load(stolen, store)
+
+
+ROW_IDS = [f"row-{row}" for row in range(100)]
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(Store(tmp_path / "store"))
+
+
+@pytest.mark.parametrize(("write", "form", "whiten"), [(write_npy, "", True), (write_parquet, "npy", False)])
+def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, form, whiten):
+    rows = X.copy() + 2
+    rows[17] = 0
+    labels = ["ab"[row % 2] for row in range(100)]
+    write(tmp_path / "s", rows, SIZES, ids=ROW_IDS, labels=labels)
+    source = ShardedSpace.open(tmp_path / "s")
+    spec = ProjectionSpec("cosine" if whiten else "angular")
+    written = project_shards(
+        source, 9, str(tmp_path / "goal"), runner, spec, whiten=whiten, form=form, random_state=3
+    )
+    whole = source.whole()
+    ids = select_anchors(whole, 9, random_state=3)
+    anchors = whole.rows(ids)
+    expected = spec.projection(whiten).fit(whole.vectors, anchors=anchors).transform(whole.vectors)
+    found = ShardedSpace.open(tmp_path / "goal")
+    assert (written.n, written.width, written.anchors.tolist()) == (100, 9, anchors.tolist())
+    assert [shard.n for shard in found.shards] == list(SIZES)
+    np.testing.assert_allclose(found.whole().vectors, expected, atol=1e-6)
+    assert found.whole().ids.tolist() == ROW_IDS
+    assert found.whole().labels.tolist() == labels
+    by_id = project_shards(source, list(ids), str(tmp_path / "again"), runner, spec, whiten=whiten)
+    np.testing.assert_array_equal(by_id.anchors, anchors)
+
+
+def test_a_file_that_is_gone_costs_its_shard(tmp_path, runner):
+    write_npy(tmp_path / "s", X, SIZES)
+    source, goal = ShardedSpace.open(tmp_path / "s"), tmp_path / "goal"
+    project_shards(source, 5, str(goal), runner)
+    kept = ShardedSpace.open(goal).whole().vectors
+    (goal / "part-00001.npy").unlink()
+    project_shards(source, 5, str(goal), runner)
+    assert runner.done[-1][1].computed == 1
+    np.testing.assert_array_equal(ShardedSpace.open(goal).whole().vectors, kept)
+    with pytest.raises(SpaceError, match="expected a new or empty folder"):
+        project_shards(source, 6, str(goal), runner)
+    assert any("project: 3 shards, 2 of them found in the store" in line for line in runner.describe())

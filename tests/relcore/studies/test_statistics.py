@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from relcore.base.errors import SpaceError
 from relcore.studies.study import correlation, mean, mean_score, share, slope
 
 
@@ -21,20 +20,20 @@ def test_pearson_and_its_interval_are_scipys(pairs):
     assert found.n == 40
 
 
-def test_spearman_is_scipys_with_an_interval_around_it(pairs):
+def test_spearman_is_scipys_with_interval_around_it(pairs):
     found = correlation(*pairs, "spearman")
     assert found.value == pytest.approx(scipy.stats.spearmanr(*pairs).statistic)
     assert found.low < found.value < found.high < 1
 
 
-def test_spearman_interval_holds_the_truth_as_often_as_it_says(rng):
+def test_spearman_interval_holds_truth_as_often_as_it_says(rng):
     draws = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], size=(400, 50))
     truth = 6 / np.pi * np.arcsin(0.3)
     held = [(found := correlation(*one.T, "spearman")).low <= truth <= found.high for one in draws]
     assert np.mean(held) == pytest.approx(0.95, abs=0.03)
 
 
-def test_too_little_has_no_interval_and_a_constant_no_correlation():
+def test_too_little_has_no_interval_and_constant_no_correlation():
     assert np.isnan(correlation([1, 2, 3], [1, 2, 4]).low)
     assert np.isnan(correlation([1, 1, 1, 1, 1], [1, 2, 3, 4, 5]).value)
     assert correlation([1, 2, 3, np.nan], [1, 2, 3, 4]).n == 3
@@ -56,13 +55,6 @@ def test_a_mean_score_stays_where_scores_are():
     assert mean_score([0.0, 0.1]).low == 0
     assert mean_score([-0.9, 0.1]).low == -1
     assert mean_score([5, 9]) == mean([5, 9])
-
-
-def test_wrong_input_says_so():
-    with pytest.raises(SpaceError, match="pairs of numbers"):
-        correlation([1, 2], [1, 2, 3])
-    with pytest.raises(SpaceError, match="one of pearson, spearman"):
-        correlation([1, 2], [1, 2], "kendall")
 
 
 def test_slope_and_its_interval_are_those_of_least_squares(rng):
@@ -91,11 +83,3 @@ def test_share_has_wilsons_interval():
         )
         assert (found.low, found.high) == pytest.approx((oracle.low, oracle.high), abs=1e-9)
     assert not share([]).has_interval
-
-
-def test_quantiles_are_those_of_scipy():
-    from relcore.studies.papers import quantile
-
-    for freedom in (1, 4.5, 300):
-        assert quantile(freedom) == scipy.stats.t.ppf(0.975, freedom)
-    assert quantile(float("inf")) == scipy.stats.norm.ppf(0.975)

@@ -1,20 +1,21 @@
-"""Verdicts: a rule on numbers and their intervals, which says no to a reversed result and nothing to
-noise.
-"""
+"""Published numbers, ours beside them, and verdicts that say no to a reversed result."""
 
+import re
 from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pytest
 
+from relcore.runs.store import Store
+from relcore.studies import papers as rows
+from relcore.studies import papers as runs
 from relcore.studies.papers import (
     DOES_NOT,
     HOLDS,
     NO,
     OPEN,
-    PARTLY,
-    UNDECIDED,
+    RUNS,
     YES,
     Claim,
     Number,
@@ -23,10 +24,14 @@ from relcore.studies.papers import (
     find_row,
     is_current,
     load_rows,
+    ours_of,
+    result_of,
     shipped,
     spread_of,
+    study_runs,
     verdicts_of,
 )
+from relcore.studies.study import RunResult, finished_run
 
 
 def ours(*numbers, run="words"):
@@ -62,7 +67,7 @@ def test_every_measured_row_has_claims_and_every_other_row_says_why_not():
             assert "{" not in str(claim.sides()) + claim.says, (row.id, claim.says)
 
 
-def test_all_that_claims_name_is_in_the_shipped_numbers():
+def test_all_that_claims_name_is_in_shipped_numbers():
     known = {name: one for name, one in shipped().items() if is_current(one)}
     for row in load_rows():
         for claim in row.claims:
@@ -80,35 +85,7 @@ def test_a_reversed_result_does_not_hold():
     assert found.counts() == "0 of 1 comparison holds, 1 fails"
 
 
-def test_the_shipped_words_with_absolute_and_relative_exchanged_do_not_hold():
-    row, found = find_row("relative-table-1"), shipped()["words"]
-    assert verdict_on(row, {"words": found}).word == HOLDS
-    names = {"relative": "absolute", "absolute": "relative"}
-    swapped = []
-    for number in found.numbers:
-        form, _, rest = number.label.partition(", ")
-        centred = rest.startswith(("centred", "whitened"))
-        swapped.append(number if centred else replace(number, label=f"{names[form]}, {rest}"))
-    assert verdict_on(row, {"words": replace(found, numbers=tuple(swapped))}).word == DOES_NOT
-
-
-def test_no_comparison_is_counted_twice():
-    compared = [(claim.run, *claim.sides()) for row in load_rows() for claim in row.claims]
-    assert len(set(compared)) == len(compared) - len(find_row("bootstrapping-table-5").claims)
-    assert all(find_row(row.repeats).claims for row in load_rows() if row.repeats)
-
-
-def test_data_have_verdicts_of_their_own_and_thresholds_of_ours_are_told_apart():
-    high = replace(MORE, than=0.5, on="Cora")
-    found = verdicts_of(row_of(MORE, high, replace(high, paper=True, than=0.95)), ours(HIGH, LOW))
-    assert {on: verdict.word for on, verdict in found.items()} == {"words": HOLDS, "Cora": PARTLY}
-    assert [claim.claim.ours for claim in found["Cora"].claims] == [True, False]
-    assert (found["Cora"].own.word, found["words"].own) == (DOES_NOT, found["words"])
-    near = ours(HIGH, replace(LOW, value=0.89))
-    assert verdict_on(row_of(MORE), near).word == UNDECIDED
-
-
-def test_values_of_the_same_random_states_are_compared_in_pairs():
+def test_values_of_same_random_states_are_compared_in_pairs():
     from scipy.stats import ttest_rel
 
     first, second = (0.5, 0.6, 0.8, 0.7), (0.45, 0.56, 0.73, 0.66)  # Welch does not tell these means apart
@@ -147,7 +124,7 @@ def test_welch_agrees_with_scipy():
     assert p == pytest.approx(0.05, abs=1e-6)
 
 
-def test_equal_numbers_hold_in_at_most_the_nominal_share():
+def test_equal_numbers_hold_in_at_most_nominal_share():
     # The control: 400 pairs drawn from one distribution, 5 repeats each. The rule is two-sided at 95 %, so
     # about 2.5 % hold and 2.5 % fail; of 400 that is 10, with a standard error of 3.1. 20 would be 3.2 errors
     # above.
@@ -182,3 +159,88 @@ def test_a_bound_from_n_rows_is_never_too_small():
     for scores in (rng.random(500), rng.random(500) < 0.2, rng.beta(0.2, 0.3, 500)):
         number = Number("a", "MRR", float(np.mean(scores)), n=500)
         assert spread_of(number).error >= np.std(scores) / sqrt(500) - 1e-12
+
+
+# From the captions of the papers.
+CAPTIONS = {"relative": (16, 8), "inverse": (2, 7), "bootstrapping": (7, 0)}
+
+
+def test_every_table_and_figure_has_its_row():
+    expected = {
+        (paper, kind, number)
+        for paper, counts in CAPTIONS.items()
+        for kind, count in zip(("Table", "Figure"), counts, strict=True)
+        for number in range(1, count + 1)
+    }
+    rows = load_rows()
+    assert {(row.paper.id, row.kind, row.number) for row in rows} == expected
+    assert len(rows) == len(expected) == 40
+
+
+@pytest.mark.parametrize(
+    ("row", "line", "measure", "text"),
+    [
+        ("relative-table-1", ("relative", "Word2Vec", "FastText"), "MRR", "0.98"),
+        ("relative-table-3", ("AE", "Rel", "Stitch"), "CIFAR-100", "18.03 ± 12.46"),
+        ("inverse-table-2", ("text", "TREC"), "zero-shot", "0.73 ± 0.09"),
+        ("bootstrapping-table-5", ("AO", "FT", "W2V"), "Jaccard", "0.49 ± 0.00"),
+    ],
+)
+def test_numbers_are_those_of_the_paper(row, line, measure, text):
+    table = find_row(row).published
+    column = [one.name for one in table.measures].index(measure)
+    (cells,) = [cells for labels, cells in table.lines if labels == line]
+    assert cells[column].text == text
+
+
+def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
+    shipped = rows.shipped()
+    assert sum(any(name in shipped for name in row.run_names()) for row in load_rows()) >= 12
+    for name, found in shipped.items():
+        assert is_current(found), (
+            f"{name}: other settings or version than now; run python assets/papers/measure_rows.py {name}"
+        )
+        assert re.fullmatch(r"[0-9a-f]{7,}", found.commit), (
+            f"{name}: measured with code that is not committed"
+        )
+        assert found.data
+        assert found.version
+        assert found.seconds > 0
+        assert len(found.date.split("-")) == 3
+        assert found.numbers
+        for number in found.numbers:
+            assert all((number.label, number.metric, number.unit))
+            assert number.value == number.value
+
+
+STUDIED = [name for name, run in RUNS.items() if run.study]
+
+
+@pytest.mark.parametrize("name", STUDIED)
+def test_run_of_study_has_its_settings_as_options(name):
+    runs_of = study_runs(name)
+    assert {option: runs_of.spec.settings[option] for option in RUNS[name].settings} == RUNS[name].settings
+
+
+@pytest.mark.parametrize("name", ["trained-count"])
+def test_a_studys_runs_give_the_numbers_that_ship(name):
+    runs_of, store = study_runs(name), Store(finished=True)
+    if runs_of.missing(store):
+        pytest.skip("its runs do not come with Relscope")
+    numbers = runs.NUMBERS[RUNS[name].study](runs_of, runs_of.table(store))
+    assert numbers == rows.shipped()[name].numbers
+
+
+def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
+    store, studied = Store(tmp_path), study_runs("trained-count")
+    assert result_of("trained-count", store) == rows.shipped()["trained-count"]
+    values = dict.fromkeys(("relative, same space", "relative, stitched", "absolute"), 0.25)
+    facts = values | {"chance": 0.1, "test rows": 9}
+    monkeypatch.setattr(type(studied.study), "measure", lambda self, settings, *given: RunResult(facts))
+    for settings in studied.settings:
+        finished_run(studied.study, settings, store, lambda *progress: None)
+    measured = ours_of("trained-count", studied, store)
+    again = result_of("trained-count", store)
+    assert again.numbers == measured.numbers
+    assert {number.value for number in again.numbers} == {0.25}
+    assert again.settings == RUNS["trained-count"].settings

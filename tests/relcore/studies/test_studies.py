@@ -1,0 +1,244 @@
+"""The studies themselves, on spaces whose answer is known."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.base.names import STUDIES
+from relcore.base.rows import unit_rows
+from relcore.compare.scene import exportable
+from relcore.encoders.datasets import digits_dataset
+from relcore.encoders.encoder import DatasetSpec
+from relcore.encoders.vision import SweptVision
+from relcore.invert.inversion import sides
+from relcore.represent.translation import InverseRelativeProjection, recovered
+from relcore.runs.jobs import JobQueue
+from relcore.runs.store import Store
+from relcore.spaces.matching import match
+from relcore.spaces.space import LatentSpace
+from relcore.studies import networks
+from relcore.studies.networks import (
+    BestCellChance,
+    absolute_and_relative_accuracy,
+    cells_of,
+    inversion_sweep,
+)
+from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def copies(rng):
+    """Two labelled spaces, the second the first one rotated and scaled; four classes that lie apart."""
+    classes = np.repeat(np.arange(4), 60)
+    vectors = rng.normal(size=(240, 8)) + 3 * np.eye(8)[classes]
+    rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    ids, labels = [f"r{i}" for i in range(240)], [f"c{one}" for one in classes]
+    return [
+        LatentSpace(X, ids, name=name, labels=labels)
+        for name, X in (("a", vectors), ("b", 2 * vectors @ rotation))
+    ]
+
+
+@pytest.fixture
+def encoders(monkeypatch, copies):
+    monkeypatch.setattr(networks, "labelled_spaces", lambda data, store, report: copies)
+    monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
+
+
+def table_of(study, settings, store, keep):
+    runs = [one for one in study.runs(settings) if keep(one)]
+    rows = [
+        {**one, **study.measure(one, store, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32}
+        for one in runs
+    ]
+    return pd.DataFrame(rows)
+
+
+def answers(study, settings, table):
+    charts, findings = study.charts(settings, table), study.findings(settings, table)
+    assert charts
+    assert len(findings)
+    assert (findings.dropna().low <= findings.dropna().value + 1e-12).all()
+    told = study.conclusion(settings, table)
+    assert (told == "") == (table.random_state.nunique() < 2), "one random state has no interval"
+    assert told == "" or (told.endswith(".") and "(95 %: " in told)
+    return charts, findings
+
+
+def options_of(kind, **options):
+    return StudySpec.of(study_of(kind), options).settings
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_every_study_lists_distinct_runs(kind):
+    study, settings = study_of(kind), options_of(kind)
+    runs = study.runs(settings)
+    assert max(Counter(map(str, runs)).values()) == 1
+    assert all("random_state" in one and study.seconds(one) > 0 for one in runs)
+    assert StudySpec.from_json(StudySpec.of(study).to_json()).settings == settings
+
+
+def test_anchor_count_on_rotated_copy_stitches_as_well_as_it_stays(encoders, store):
+    study, settings = study_of("anchor-count"), options_of("anchor-count", n_states=3)
+    table = table_of(
+        study, settings, store, lambda one: one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2
+    )
+    for form in ("relative", "whitened"):
+        np.testing.assert_allclose(table[f"{form}, stitched"], table[f"{form}, same space"])
+    enough = table[table.n_anchors == 50]
+    assert (enough["relative, stitched"] > 0.9).all()
+    assert (enough["absolute, stitched"] < 0.8).all()
+    charts, _ = answers(study, settings, table)
+    assert list(charts["accuracy"].lines[0].x) == [2, 10, 50]
+    # Four classes as frequent, test rows drawn by their ids: within 3.5 standard errors of the mean over two
+    # draws.
+    error = np.sqrt(0.25 * 0.75 / (2 * table["test rows"].min()))
+    assert dict(charts["accuracy"].baselines)["chance"] == pytest.approx(0.25, abs=3.5 * error)
+
+
+def test_anchors_that_are_enough_are_enough_at_each_larger_number():
+    """With 20 anchors by luck, with 50 and 100 in truth; of the other column with none."""
+    ratios = {5: 0.5, 10: 0.8, 20: 0.96, 30: 0.9, 50: 0.97, 100: 0.99}
+    table = pd.DataFrame(
+        {
+            "random_state": state,
+            "n_anchors": n,
+            "full": 0.8,
+            "good": 0.8 * (ratio + state / 1000),
+            "poor": 0.3 + state / 1000,
+        }
+        for n, ratio in ratios.items()
+        for state in range(3)
+    )
+    told = networks._enough_anchors(table, "full", {"good": "good rows", "poor": "poor rows"})
+    assert "50 anchors on good rows, which give .777 (95 %: " in told
+    assert "perhaps more than 100 anchors on poor rows, where 100 give .301 (95 %: " in told
+    assert told.endswith("over 3 random states")
+    assert networks._enough_anchors(table[::3], "full", {"good": "good rows"}) == "", "one state"
+
+
+def told(*progress):
+    pass
+
+
+def test_norm_before_head_lets_another_networks_rows_be_read():
+    # Six epochs of all digits, 200 anchors: .81 with the LayerNorm; without it .29: it knows one spread of
+    # cosines.
+    specs = [SweptVision(epochs=6, random_state=state) for state in (0, 1)]
+    found = absolute_and_relative_accuracy(
+        specs, digits_dataset(DatasetSpec("digits")), 200, 0, lambda *told: None
+    )
+    assert found["relative, stitched"] > 0.7
+    assert found["relative, same space"] > 0.92
+
+
+N, D, K = 300, 8, 30
+SMALL = {"deltas": (0.0, 0.3, 0.6), "omegas": (1, 2, 4)}
+ANCHORS = [f"r{row}" for row in range(K)]
+
+
+@pytest.fixture
+def pair(rng):
+    labels = np.array([f"c{row % 5}" for row in range(N)])
+    X = rng.normal(size=(N, D)) + 4 * np.eye(5, D)[np.arange(N) % 5] + 1
+    turn = np.linalg.qr(rng.normal(size=(D + 2, D + 2)))[0][:D]
+    Y = 2 * X @ turn + 0.3 * rng.normal(size=(N, D + 2)) - 3
+    ids = [f"r{row}" for row in range(N)]
+    return match(*(LatentSpace(one, ids, name=name, labels=labels) for one, name in ((X, "a"), (Y, "b"))))
+
+
+@pytest.mark.parametrize("route", ["forward", "within"])
+def test_the_sweep_is_the_grid(pair, route):
+    sweep = inversion_sweep(pair, ANCHORS, route, 3, n_rows=N, **SMALL)
+    source, target = sides(pair, route)
+    cells = cells_of(sweep["cells"])
+    means = {"source_mean": source.vectors.mean(axis=0), "target_mean": target.vectors.mean(axis=0)}
+    for (delta, omega), cell in cells.iterrows():
+        inverse = InverseRelativeProjection(omega=omega, delta=delta, random_state=3)
+        inverse.fit(source.vectors[:K], target.vectors[:K], **means)
+        rows = recovered(inverse.transform(source.vectors[K:]), target.vectors[K:], inverse.target_mean_)
+        assert cell["cosine"] == pytest.approx(rows["cosine"].mean(), abs=1e-5)
+        assert cell["condition"] == pytest.approx(inverse.condition_numbers_.mean(), rel=1e-4)
+        assert cell["kept"] == np.mean([len(kept) for kept in inverse.kept_])
+    assert cells["within"].isna().all() == (route == "within")
+    assert cells["chance"].abs().max() < 0.15
+    assert (sweep["n_rows"], sweep["n_anchors"]) == (N - K, K)
+
+
+M = 60
+
+
+@pytest.fixture
+def true(rng):
+    return unit_rows(rng.normal(size=(M, D)).astype(np.float32))
+
+
+def decoded(rng, n):
+    return [unit_rows(rng.normal(size=(M, D)).astype(np.float32)) for _ in range(n)]
+
+
+def chance_of(true, cells, **settings):
+    chance = BestCellChance(true, **settings)
+    for cell in cells:
+        chance.add(cell)
+    return chance.null()
+
+
+def test_it_is_best_mean_cosine_over_random_partners(true, rng):
+    cells = decoded(rng, 5)
+    null = chance_of(true, cells, n_permutations=2000)
+    orders = [rng.permutation(M) for _ in range(2000)]
+    best = [max(np.mean(np.sum(cell * true[order], axis=1)) for cell in cells) for order in orders]
+    # Two means of 2,000 draws with this deviation differ by a normal of √2 standard errors; quantiles by
+    # about three.
+    error = np.std(best) / np.sqrt(2000)
+    assert null.mean == pytest.approx(np.mean(best), abs=4 * np.sqrt(2) * error)
+    ends = np.quantile(best, [0.025, 0.975])
+    assert [null.low, null.high] == pytest.approx(ends, abs=12 * np.sqrt(2) * error)
+
+
+def test_cells_that_agree_count_as_one_and_parts_as_whole(true, rng, monkeypatch):
+    cell, *others = decoded(rng, 6)
+    seven, single = chance_of(true, [cell] * 7), chance_of(true, [cell])
+    assert [seven.low, seven.high] == pytest.approx([single.low, single.high], abs=1e-6)
+    whole = chance_of(true, others)
+    monkeypatch.setattr(BestCellChance, "_at_once", 2)
+    parts = chance_of(true, others)
+    assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], abs=1e-6)
+    assert chance_of(true, []) is None
+
+
+SPEC = StudySpec.of(study_of("trained-count"))
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(
+        JobQueue, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
+    )
+    runs = StudyRuns(study_of("trained-count"), SPEC)
+    for settings, key in zip(runs.settings, runs.keys, strict=True):
+        score = 0.5 + 0.001 * settings["n_anchors"] + 0.01 * settings["random_state"]
+        scores = dict.fromkeys(("relative, same space", "relative, stitched", "absolute"), score)
+        facts = {"settings": settings, "values": {**scores, "test rows": 100, "chance": 0.01}, "seconds": 1.0}
+        Store().put(key, {}, facts)
+    return runs
+
+
+def test_recipe_draws_same_numbers_again_from_store(stored):
+    drawn = StudyChart(SPEC.to_json()).draw(stored.table(Store()))
+    again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
+    assert again.bytes("csv") == drawn.bytes("csv")
+    assert again.filename("pdf") == "relscope-trained-count-accuracy.pdf"
+    first = again.table().iloc[0]
+    assert (first.x, first.y) == pytest.approx((2, 0.512))
+    assert b"anchors 2, relative" in again.bytes("tex")
