@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.base.report import Report, Table, aligned, plain
+from relcore.base.report import Report, Table
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
@@ -65,17 +65,7 @@ def test_a_figure_is_a_picture_in_the_html():
     assert Report("None.")._repr_png_() is None
 
 
-def test_columns_of_numbers_are_aligned_to_the_right():
-    assert aligned([["a", "number"], ["x", ".5"]]) == "  a  number\n  x      .5"
-
-
-def test_plain_numbers():
-    assert plain({"a": (np.float32(0.5), float("inf"), np.bool_(True), None)}) == {
-        "a": [0.5, None, True, None]
-    }
-
-
-def test_a_stitch_matrix_shows_its_heat_map_in_a_notebook():
+def test_stitch_matrix_shows_its_heat_map_in_notebook():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 120)
     X = rng.normal(size=(120, 6)) + 4 * rng.normal(size=(3, 6))[labels]
