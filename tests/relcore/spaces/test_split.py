@@ -46,6 +46,12 @@ def test_a_class_keeps_a_training_row():
         assert set(labels[split.train]) == {"many", "few"}
 
 
+@pytest.mark.parametrize("share", [0, 1, float("nan")])
+def test_a_share_must_be_one(share):
+    with pytest.raises(SpaceError, match="test_fraction: expected a share between 0 and 1"):
+        Split.draw(IDS, test_fraction=share)
+
+
 def test_overlapping_parts_are_an_error():
     with pytest.raises(SpaceError, match="expected each row in one part, got 1 in two, first 'row 1'"):
         Split(IDS, np.array([0, 1]), np.array([1, 2]), np.array([3]))
