@@ -36,8 +36,8 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def sample():
-    """Judges the controls and every thirtieth other case."""
-    judge = Judge("--every", "30")
+    """Judges the controls and every fourth other case."""
+    judge = Judge("--every", "4")
     yield judge
     judge.close()
 
