@@ -1,6 +1,6 @@
 """python -m tests.hostile [FORMAT …]: judge the corpus and print what became of it, by format.
 
---every K    only the controls and every K-th other case
+--every K    of the cases that are made by a rule only every K-th
 --each       print every case with what was said
 --serve      read names of formats from standard input, answer each with one line of JSON (for the tests)
 

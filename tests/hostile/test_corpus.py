@@ -36,8 +36,8 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def sample():
-    """Judges the controls and every fourth other case."""
-    judge = Judge("--every", "4")
+    """Judges all that are written by hand, and every thirtieth of those made by a rule."""
+    judge = Judge("--every", "30")
     yield judge
     judge.close()
 
