@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from relcore.base.access import expanded
@@ -32,8 +33,11 @@ from relcore.passport.passport import (
     model_at_hand,
     name_recipe,
     paired,
+    picture_anchors,
 )
-from relcore.spaces.space import LatentSpace
+from relcore.runs.store import Store
+from relcore.spaces.ids import RowNumbers
+from relcore.spaces.space import LatentSpace, ids_of
 from relcore.stores.index import find_rows, parse_place
 
 BUNDLED = "bundled"  # the bundled anchor texts
@@ -55,6 +59,12 @@ class PassportOptions:
         metavar="FILE",
         help="Ids of the anchors in a store, one per line. Of make: the rows to take. Of check: in the"
         " passport's order, if the store has ids of its own.",
+    )
+    pictures: bool = setting(
+        False,
+        help="Of make: FILE is a dataset of pictures, such as a folder or digits. The anchors are digests of"
+        " their pixels; the vectors come from --vectors, by the dataset's ids or in its order, or from an"
+        " encoder of pictures.",
     )
     fingerprint: tuple[str, ...] = setting(
         (),
@@ -78,9 +88,10 @@ class PassportOptions:
 OPTIONS = CommandOptions(
     (PassportOptions, PassportCard, Results),
     "“make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
-    f" --encoder …” takes the 300 texts that come with Relscope. “check FILE NEW” says what became of them:"
-    f" {', '.join(CHANGES)}; NEW is another passport, or a space or store that has their ids. The exit code"
-    " of a check is 1 beyond --gate, 2 after an error.",
+    " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
+    f" pictures. “check FILE NEW” says what became of them: {', '.join(CHANGES)}; NEW is another"
+    " passport, or a space or store that has their ids. The exit code of a check is 1 beyond --gate, 2"
+    " after an error.",
     (
         "make anchors.txt --encoder minilm -o minilm.safetensors",
         "check minilm.safetensors lancedb:store#notes --gate rounded",
@@ -112,6 +123,9 @@ def run(options: argparse.Namespace) -> Report:
 
 def _made(options: argparse.Namespace) -> Passport:
     card, [source], ids = PassportCard(**values_of(options, PassportCard)), options.files, _ids(options)
+    if options.pictures:
+        space = _of_pictures(options, source)
+        return Passport.of(space, replace(card, model=card.model or space.name))
     if options.encoder is None and options.vectors is None:
         if source == BUNDLED or (not ids and Path(source).suffix == ".txt"):
             raise SpaceError(
@@ -137,6 +151,35 @@ def _made(options: argparse.Namespace) -> Passport:
     name = card.model or Path(options.encoder).name
     space = LatentSpace(rows, texts, name=name)
     return Passport.of(space, replace(card, model=name, pooling=encoder.pooling))
+
+
+def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
+    """The vectors of a dataset's pictures, with digests of their pixels as ids; of equal pictures only the
+    first."""
+    from relcore.catalog.catalog import encode
+    from relcore.catalog.naming import encoder_named
+    from relcore.commands.encode import dataset_spec
+    from relcore.encoders.datasets import load_dataset
+
+    asked = dict.fromkeys(("split", "column", "label_column", "config"), "")
+    dataset = load_dataset(
+        dataset_spec(argparse.Namespace(dataset=source, limit=None, id_column=None, **asked))
+    )
+    if dataset.kind != "images":
+        raise SpaceError(f"{source}: expected pictures, got {dataset.kind}; leave out --pictures")
+    if options.vectors is not None:
+        space = load(space_spec(options.vectors), again=True)
+        if len(space) != len(dataset) or not isinstance(ids_of(space), RowNumbers):
+            space = space.take(space.rows(dataset.ids))
+    elif options.encoder is not None:
+        space = encode(dataset, encoder_named(options.encoder, {}, dataset, set()), Store())[-1]
+    else:
+        raise SpaceError(
+            "make --pictures: expected vectors, got none; give --vectors, or --encoder, such as pixels"
+        )
+    anchors = [one for _, images in dataset.blocks() for one in picture_anchors(images)]
+    first = np.flatnonzero(~pd.Index(anchors).duplicated())
+    return space.take(first).with_columns(ids=[anchors[row] for row in first])
 
 
 def _ids(options: argparse.Namespace) -> list[str]:

@@ -8,7 +8,7 @@ another prompt and another model.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,8 @@ from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace, as_space, ids_of
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from relcore.encoders.transformers import PretrainedText
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # layout 2 has a fingerprint
@@ -176,6 +178,17 @@ class Passport:
         if not sound or not (np.isfinite(fingerprint.axes).all() and (fingerprint.squares > 0).all()):
             raise damaged(path.name, f"a fingerprint of axes with {d:,} numbers", "another one")
         return replace(passport, fingerprint=fingerprint)
+
+
+def picture_anchors(images: Iterable[Image]) -> list[str]:
+    """The anchors of pictures: ``sha256:`` and a digest of width and height (32 bits each, little-endian) and
+    of the pixels as 8-bit RGB, row by row. So a picture has the same anchor in any lossless format."""
+    anchors = []
+    for image in images:
+        rgb = image.convert("RGB")
+        content = np.array(rgb.size, "<u4").tobytes() + rgb.tobytes()
+        anchors.append(f"sha256:{hashlib.sha256(content).hexdigest()}")
+    return anchors
 
 
 def held_by(X: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """Passports: a file that is a space, what is said of a known change, and a reader of 40 lines without Relscope."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from relcore import LatentSpace, load_space
 from relcore.base.errors import SpaceError
@@ -276,15 +278,52 @@ def test_a_store_is_checked_by_the_anchors_ids_or_by_those_that_it_knows(
     assert "expected 32 ids, one per anchor, got 1" in capsys.readouterr().err
 
 
-def test_migrate_makes_a_bridge_of_two_passports(tmp_path):
+def test_pictures_are_anchors_by_their_pixels_whatever_their_file(tmp_path, vectors, capsys):
+    rng = np.random.default_rng(8)
+    pixels = rng.integers(0, 255, (N, 4, 5, 3), dtype=np.uint8)
+    pixels[9] = pixels[3]
+    for suffix in ("png", "bmp"):
+        (tmp_path / suffix).mkdir()
+        for row, one in enumerate(pixels):
+            Image.fromarray(one).save(tmp_path / suffix / f"{row:02}.{suffix}")
+        np.save(tmp_path / "v.npy", vectors)
+        make = [
+            "passport",
+            "make",
+            str(tmp_path / suffix),
+            "--pictures",
+            "--vectors",
+            str(tmp_path / "v.npy"),
+        ]
+        assert main([*make, "-o", str(tmp_path / f"{suffix}.safetensors")]) == 0
+    png, bmp = (Passport.load(tmp_path / f"{suffix}.safetensors") for suffix in ("png", "bmp"))
+    first = hashlib.sha256(np.array([5, 4], "<u4").tobytes() + pixels[0].tobytes()).hexdigest()
+    assert (png.ids[0], len(png.ids)) == (f"sha256:{first}", N - 1)
+    assert png.ids == bmp.ids
+    np.testing.assert_array_equal(png.vectors, np.delete(vectors, 9, axis=0))
+    capsys.readouterr()
+    assert (
+        main(["passport", "make", str(tmp_path / "png"), "--pictures", "-o", str(tmp_path / "x.safetensors")])
+        == 2
+    )
+    assert "give --vectors, or --encoder" in capsys.readouterr().err
+
+
+def test_migrate_makes_a_bridge_of_two_passports_the_same_as_of_their_vectors(tmp_path):
     rng = np.random.default_rng(0)
     old = rng.normal(size=(300, 12))
     new = old @ np.linalg.qr(rng.normal(size=(12, 12)))[0] + 0.1 * rng.normal(size=old.shape)
+    ids = tuple(map(str, range(300)))
     for name, rows in (("old", old), ("new", new)):
-        Passport(tuple(map(str, range(300))), rows.astype(np.float32)).save(tmp_path / f"{name}.safetensors")
-    pair = [str(tmp_path / f"{name}.safetensors") for name in ("old", "new")]
-    assert main(["migrate", *pair, "--export", str(tmp_path / "bridge")]) == 0
-    assert (tmp_path / "bridge" / "adapter.safetensors").is_file()
+        rows = rows.astype(np.float32)
+        Passport(ids, rows).save(tmp_path / f"{name}.safetensors")
+        np.savez(tmp_path / f"{name}.npz", matrix=rows, ids=ids)
+    written = []
+    for suffix in ("safetensors", "npz"):
+        pair = [str(tmp_path / f"{name}.{suffix}") for name in ("old", "new")]
+        assert main(["migrate", *pair, "--export", str(tmp_path / f"of {suffix}")]) == 0
+        written.append((tmp_path / f"of {suffix}" / "adapter.safetensors").read_bytes())
+    assert written[0] == written[1]
 
 
 def test_the_reader_of_the_documentation_needs_numpy_alone(file, tmp_path, vectors):
