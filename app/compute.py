@@ -125,7 +125,7 @@ def file_stamps(paths: Sequence) -> Stamps:
     Raises a SpaceError for a path that this session may not read: sessions share the caches, so this comes
     first.
     """
-    paths = [access.allowed(path) for path in paths]
+    paths = [access.readable_path(path) for path in paths]
     files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
     return tuple(
         (about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat())
@@ -169,7 +169,7 @@ equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 # The key contains the stamps, because a space on disk refuses to be read after its file changed.
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
-def matched(*specs: SpaceSpec) -> Match:
+def matched_pair(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
 
 
@@ -370,13 +370,13 @@ def _view_key(pair: Match, workspace: Workspace) -> tuple:
 def view(pair: Match, workspace: Workspace) -> View:
     spec = workspace.view
     drawn = scene.drawn_view(pair.source, spec, _drawn_anchors(workspace), workspace.reduction)
-    return columns.colored(pair, drawn, spec, cells(workspace))
+    return columns.with_color_column(pair, drawn, spec, cells(workspace))
 
 
 def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
     """These rows coloured by labels, by a number or by a column; none of them is a pivot."""
     spec = replace(workspace.view, pivots=())
-    return columns.colored(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
+    return columns.with_color_column(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
 
 
 def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:
@@ -457,7 +457,7 @@ def _filtered_key(pair: Match, workspace: Workspace) -> tuple:
 
 
 @cached(8, key=_filtered_key)
-def filtered(pair: Match, workspace: Workspace) -> Match:
+def filtered_pair(pair: Match, workspace: Workspace) -> Match:
     """The pair restricted to the filtered rows and the anchors; anchors outside the filter are never
     scored."""
     met = passing(workspace_facets(pair, workspace), workspace.look.filter, len(pair))

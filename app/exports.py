@@ -111,7 +111,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
                 "on_click": _announce_download if kind in _SLOW else "ignore",
                 "args": (label,),
             }
-            made = partial(_made, failed, label, atlas if kind == "parquet" else make)
+            made = partial(_export_bytes, failed, label, atlas if kind == "parquet" else make)
             with row:
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", **button)
         if "parquet" in kinds:
@@ -126,7 +126,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         _say_what_failed(failed)
 
 
-def _made(failed: dict[str, str], label: str, make: Callable[[], bytes]) -> bytes:
+def _export_bytes(failed: dict[str, str], label: str, make: Callable[[], bytes]) -> bytes:
     """The bytes of an export, made in another thread when its button is clicked; records what failed."""
     failed.pop(label, None)
     try:

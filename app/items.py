@@ -238,10 +238,10 @@ def hover_columns(
     if space.counts is not None:
         parts.append([f"{count:,} times" for count in space.counts[rows].tolist()])
     notes = [" · ".join(filter(None, part)) for part in zip(*parts, strict=True)] if parts else None
-    return _fixed(texts), _fixed(notes)
+    return _read_only(texts), _read_only(notes)
 
 
-def _fixed(texts: list[str] | None) -> np.ndarray | None:
+def _read_only(texts: list[str] | None) -> np.ndarray | None:
     """The texts as a read-only array, so that the panes need to join them only once."""
     if texts is None:
         return None

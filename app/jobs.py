@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from app import compute, messages, session
 from app.plain_text import plain
 from app.sharing import Member
-from relcore.base.access import shared
+from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS
 from relcore.base.records import parse
@@ -32,7 +32,7 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.reduction import (
     ReductionSpec,
-    aligned,
+    align_maps,
     n_fitted,
     put_blocks,
     reduce_job,
@@ -77,14 +77,18 @@ class OwnQueue:
     def job(self, key: str) -> Job | None:
         """As `JobQueue.job`. A key depends only on the data, so whoever has the data may read the result."""
         job = self._queue.job(key)
-        mine = job is not None and (not shared() or key in self._member.made or job.status().state == "done")
+        mine = job is not None and (
+            not is_shared() or key in self._member.made or job.status().state == "done"
+        )
         return self._own(job) if mine else None
 
     def jobs(self) -> list[Job]:
-        return [self._own(job) for job in self._queue.jobs() if not shared() or job.key in self._member.made]
+        return [
+            self._own(job) for job in self._queue.jobs() if not is_shared() or job.key in self._member.made
+        ]
 
     def _own(self, job: Job) -> Job:
-        return OwnJob(job, self._member) if shared() else job
+        return OwnJob(job, self._member) if is_shared() else job
 
 
 class OwnJob:
@@ -119,7 +123,7 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
                 arguments = SpaceSpec.from_json(named)
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if shared() and arguments.source == "encoding":  # the worker encodes again if the store lost it
+        if is_shared() and arguments.source == "encoding":  # the worker encodes again if the store lost it
             inner = arguments.dataset, arguments.encoder
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)
@@ -179,7 +183,7 @@ def reduction(
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
-    coordinates = aligned([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown)
+    coordinates = align_maps([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown)
     return coordinates, reduction_note(shown, n_rows=n)
 
 
@@ -246,7 +250,7 @@ def _progress(job: Job) -> str:
     if status.ended:
         return f"{job.title}: {'done' if status.state == 'done' else _why(job)}"
     if status.state == "queued":
-        return f"{job.title}: {_awaited(job, status)}"
+        return f"{job.title}: {_waits_for(job, status)}"
     head, colon, rest = status.message.partition(": ")
     message = rest if colon and job.title.startswith(head) else status.message
     if not message or job.title.startswith(message):
@@ -258,7 +262,7 @@ def _progress(job: Job) -> str:
     return f"{job.title}: {' · '.join(filter(None, (message, counts, left)))}"
 
 
-def _awaited(job: Job, status: JobStatus) -> str:
+def _waits_for(job: Job, status: JobStatus) -> str:
     """What a queued job waits for: the jobs that run now if they take all workers, else its worker."""
     if status.message != WAITS:
         return status.message
@@ -285,5 +289,5 @@ def cost_in_words(seconds: float | None) -> str:
     return "time unknown, depends on the model" if seconds is None else f"about {in_words(seconds)}"
 
 
-def together(durations: Sequence[float]) -> float:
+def total_seconds(durations: Sequence[float]) -> float:
     return max([*durations, sum(durations) / queue().n_workers])

@@ -138,14 +138,14 @@ def _rows(
 _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
-def offered(key: str, offer: Offer) -> dict[str, Any] | None:
+def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
     """The address of the channel for the panes with this key, or the reason why they cannot follow; None
     without a channel.
     """
     if not st.runtime.exists():
         return None
     header = offer.header
-    name = _kept(f"{key}:live", offer if header and "refused" not in header else None)
+    name = _register(f"{key}:live", offer if header and "refused" not in header else None)
     if not name:
         return header
     base = st.get_option("server.baseUrlPath").strip("/")
@@ -153,7 +153,7 @@ def offered(key: str, offer: Offer) -> dict[str, Any] | None:
     return {"address": address, "name": name, **header}
 
 
-def _kept(place: str, offer: Offer | None) -> str:
+def _register(place: str, offer: Offer | None) -> str:
     """Register the session's offer for this place and return its name, "" for none. Data that no offer shows
     any more are released.
     """

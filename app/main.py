@@ -55,7 +55,7 @@ st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{
 st.html(f'<style>:root {{ --relscope-place: "{page.title}"; }}</style>')
 around_the_page()
 place = places.PLACES.get(page.title.lower())
-saving.begin()
+saving.restore()
 session.history(saving.first_workspace)
 try:
     if session.encodes():  # their spaces join on whatever page the session is
@@ -69,7 +69,7 @@ try:
     toolbar.move_in_history()
     with in_use(), extra(), one_thread_products():
         with toolbar.waiting(place):
-            session.settle()
+            session.fit_to_models()
         saving.save()
         saving.draw_notice(page.title)
         with toolbar.around(place):

@@ -28,7 +28,7 @@ class _Settings:
     usual: dict[str, Any] = field(default_factory=dict)
 
 
-def kept(widget: Callable, *given: Any, **named: Any) -> Any:
+def remembered(widget: Callable, *given: Any, **named: Any) -> Any:
     """``kept(st.selectbox, label, options, key=…)``: the widget's value; the saved one if the widget still
     offers it."""
     call, settings = inspect.signature(widget).bind(*given, **named), _settings()
@@ -75,14 +75,16 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
 
 
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
-    """`kept` of a segmented control that begins with `usual` or the first option; a mapping gives texts or
-    titles."""
+    """`remembered` of a segmented control that begins with `usual` or the first option.
+
+    A mapping gives texts or titles.
+    """
     if isinstance(options, Mapping):
         titles = {name: label if isinstance(label, str) else label.title for name, label in options.items()}
         look["format_func"] = titles.get
     default = next(iter(options)) if usual is None else usual
     look = {"default": default, "required": True} | look
-    return kept(st.segmented_control, label, list(options), key=key, **look)
+    return remembered(st.segmented_control, label, list(options), key=key, **look)
 
 
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
@@ -128,7 +130,7 @@ def open_tab(key: str) -> str:
     return _FORMER_TABS.get(name, name) if isinstance(name, str) else ""
 
 
-def saved() -> dict[str, Any]:
+def saved_settings() -> dict[str, Any]:
     return dict(_settings().chosen)
 
 

@@ -72,7 +72,7 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
     return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), old, earlier is not None, result)
 
 
-def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
+def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
     """The selected ids that the pair has, and their row numbers (m,)."""
     ids, key = session.selection(), pair.source.digest
     kept = st.session_state.get(_KEPT)
@@ -109,7 +109,7 @@ def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list
 
 def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
     """The ascending positions (s,) of the selected rows among the `drawn` row numbers (m,)."""
-    _, rows = selected(pair)
+    _, rows = selected_rows(pair)
     return np.flatnonzero(_chosen(pair, rows)[drawn]) if len(rows) else rows
 
 
@@ -152,7 +152,7 @@ def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
     if workspace.oriented:
         pca = compute.pca_coordinates(pair, view, OWN, (), workspace.projection, workspace.reduction)
         results = {
-            pane: _oriented(pair, pane, note, workspace.reduction, pca[0][0], *coordinates)
+            pane: _oriented_maps(pair, pane, note, workspace.reduction, pca[0][0], *coordinates)
             for pane, (coordinates, note) in results.items()
         }
     scene = _scene(pair, workspace, view, results)
@@ -160,7 +160,7 @@ def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
     stars = None if workspace.stars == StarLook() else workspace.stars
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     found = scene, view
-    chosen = selected(pair)[1] if selection else np.empty(0, dtype=int)
+    chosen = selected_rows(pair)[1] if selection else np.empty(0, dtype=int)
     others = np.setdiff1d(chosen, view.rows)[:_MOST_FOUND]
     if 0 < len(workspace.anchors) <= _FEW_ANCHORS:
         others = np.union1d(others, np.setdiff1d(_rows(pair, workspace.anchors), [-1, *view.rows]))
@@ -236,7 +236,7 @@ def _with_places(
 
 
 @compute.cached(24)
-def _oriented(
+def _oriented_maps(
     pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
 ) -> tuple[list[np.ndarray], str]:
     """`orient_pairs`, computed once for the same maps, because a selection changes none of them."""
@@ -268,7 +268,7 @@ def show(
             height=height,
             old=[drawn.old for drawn in drawing.maps for _ in drawn.coordinates],
             sheet=drawing.sheet,
-            live=live.offered(key, drawing.offer),
+            live=live.channel_of(key, drawing.offer),
             worded=worded,
             single=np.flatnonzero(np.isin(view.rows, single)).tolist() if len(single) else (),
             on_event=lambda event: (hears or _receive)(event, pair, view),

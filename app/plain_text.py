@@ -27,11 +27,11 @@ def plain(text: object, most: int = LONGEST) -> str:
     joiner splits them.
     """
     shown = _ARROWS.sub(rf"\1{_JOINER}", visible(text, most).strip())
-    shown = _SIGNS.sub(_escaped, shown)
+    shown = _SIGNS.sub(_escape, shown)
     return _WORDS.sub(rf"\g<0>{_JOINER}", shown)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return f"{match[0]}{_JOINER}" if match[0].isdecimal() else f"\\{match[0]}"
 
 

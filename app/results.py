@@ -23,7 +23,7 @@ _ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "r
 Result = TypeVar("Result")
 
 
-def computed(
+def result_of(
     task: Task[Result],
     specs: Sequence[SpaceSpec] = (),
     *,

@@ -203,7 +203,7 @@ class _Tab:
         self.path = self.folder / f"{self.name}~{session.member().owner}.json"
 
 
-def begin() -> None:
+def restore() -> None:
     """Restore the session of this browser tab if the session is new; call this first in a run."""
     if session.begun():
         st.session_state[_WITH_SETTINGS] = False
@@ -224,7 +224,7 @@ def _find(folder: Path) -> None:
     if path is None or (saved := _read(path)) is None:
         return
     opened = os.environ.get(OPENED, "[]")
-    linked = query and query not in (_linked(saved.history.present), saved.state.address, _UNCHANGED)
+    linked = query and query not in (_address_of(saved.history.present), saved.state.address, _UNCHANGED)
     if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
         return
@@ -259,7 +259,7 @@ def save() -> None:
         found=tuple(sorted(member.found)),
         awaited=session.awaited_jobs(),
         tabs={name: tab for name in _TABS if (tab := page_settings.open_tab(name))},
-        settings=page_settings.saved(),
+        settings=page_settings.saved_settings(),
     )
     snapshot = history.steps, history.present, selection, state
     done = *history.steps, selection, state.made, state.found, state.awaited, state.settings
@@ -282,7 +282,7 @@ def save() -> None:
     own.snapshot = snapshot
 
 
-def _linked(workspace: Workspace) -> dict[str, str]:
+def _address_of(workspace: Workspace) -> dict[str, str]:
     by_hand = workspace.anchors and not workspace.by_strategy
     return to_query(workspace) | ({"anchors": _BY_HAND} if by_hand else {})
 
@@ -297,7 +297,7 @@ def address(settings: bool = True) -> dict[str, str]:
     on Start the step of the story."""
     own: _Tab | None = st.session_state.get(_STATE)
     step = {STEP: st.query_params[STEP]} if STEP in st.query_params else {}
-    linked = _linked(session.workspace()) if settings else step
+    linked = _address_of(session.workspace()) if settings else step
     return linked | ({TAB: own.name} if own and own.snapshot and not own.failed else {})
 
 
@@ -325,7 +325,7 @@ def draw_notice(page: str) -> None:
 
 def start_new() -> None:
     """Begin a new session, as one step that can be undone."""
-    session.become("start a new session", new_workspace())
+    session.set_workspace("start a new session", new_workspace())
     session.select(())
     _dismiss()
 

@@ -27,7 +27,7 @@ try:
 except SpaceError as error:
     sys.exit(f"relscope: {error}")
 entry = Gate.of_environment()
-first_imports.begin()
+first_imports.start()
 threading.Thread(
     target=lambda: importlib.import_module("relcore.files.confined").start(), daemon=True
 ).start()

@@ -43,8 +43,8 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
     - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
     - Other colours or other spaces show all classes; other spaces have no filter, and end Migrate's example.
 
-    `settle`, in the next run, settles everything that depends on the rows of the spaces. Raises a SpaceError
-    for more than `MOST_ANCHORS` anchors.
+    `fit_to_models`, in the next run, settles everything that depends on the rows of the spaces. Raises a
+    SpaceError for more than `MOST_ANCHORS` anchors.
     """
     anchors = _distinct(changed.anchors)
     if len(anchors) > MOST_ANCHORS:
@@ -109,18 +109,18 @@ def workspace() -> Workspace:
     return history().present
 
 
-def become(step: str, changed: Workspace) -> None:
+def set_workspace(step: str, changed: Workspace) -> None:
     """Make this the workspace, as one step that can be undone. Errors as in `reduce`."""
     history().edit(step, reduce(workspace(), changed))
 
 
-def amend(changed: Workspace) -> None:
+def replace_workspace(changed: Workspace) -> None:
     """Make this the workspace without a new step; undone steps are kept."""
     history().present = reduce(workspace(), changed)
 
 
 def edit(step: str, **changes: Any) -> None:
-    become(step, replace(workspace(), **changes))
+    set_workspace(step, replace(workspace(), **changes))
 
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
@@ -146,9 +146,9 @@ def slide_spec(step: str, field: str, **changes: Any) -> None:
     present = workspace()
     changed = replace(present, **{field: replace(getattr(present, field), **changes)})
     if history().undo_step == step:
-        amend(changed)
+        replace_workspace(changed)
     else:
-        become(step, changed)
+        set_workspace(step, changed)
 
 
 def turn(to: tuple[float, ...]) -> None:
@@ -186,7 +186,7 @@ def migrates_example() -> bool:
 
 
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:
-    guarded(become, step, workspace().with_anchors(ids, anchors_from))
+    guarded(set_workspace, step, workspace().with_anchors(ids, anchors_from))
 
 
 def add_anchors(ids: tuple[str, ...]) -> None:
@@ -219,13 +219,13 @@ def remove_suspects(ids: tuple[str, ...]) -> None:
         left = tuple(identifier for identifier in present.anchors if identifier not in gone)
         marked = with_unscored(present.source, (*unscored_ids(present.source), *gone))
         changed = with_spaces(present, {present.source: marked}).with_anchors(left)
-        guarded(become, f"remove {counted(len(gone), 'suspect')}", changed)
+        guarded(set_workspace, f"remove {counted(len(gone), 'suspect')}", changed)
 
 
 def score_again() -> None:
     present = workspace()
     whole = {end: with_unscored(end, ()) for end in (present.source, present.target)}
-    guarded(become, "score removed suspects again", with_spaces(present, whole))
+    guarded(set_workspace, "score removed suspects again", with_spaces(present, whole))
 
 
 def with_spaces(present: Workspace, instead: Mapping[SpaceSpec, SpaceSpec]) -> Workspace:
@@ -306,16 +306,16 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 # click, and the choice would be lost.
 
 
-def settle() -> None:
+def fit_to_models() -> None:
     """Fit the present workspace to its models, within its step; other models that share no rows are removed.
     Does nothing if the pair cannot be compared."""
     with suppress(SpaceError):  # the page shows the error, and another choice corrects it
         present = workspace()
         joined = _with_joined(present)
-        fitted = fit_to_pair(joined, compute.matched(*joined.models))
+        fitted = fit_to_pair(joined, compute.matched_pair(*joined.models))
         if fitted == present:
             return
-        amend(fitted)
+        replace_workspace(fitted)
         if left := len(present.others) - len(fitted.others):
             messages.toast(f"Left out: {counted(left, 'model')} without rows that all models share.")
         if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
@@ -362,7 +362,7 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
-    return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
+    return fitted.with_anchors(fill_up(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
 
 
 def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
@@ -376,7 +376,7 @@ def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 
 
-def behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
+def fill_up(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
     """The pinned anchors, followed by enough of the chosen ones to reach the number."""
     held = set(pinned)
     rest = tuple(identifier for identifier in chosen if identifier not in held)

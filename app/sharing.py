@@ -24,10 +24,10 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from relcore.base import records
-from relcore.base.access import ENVIRONMENT, AccessContext, all_uploads, allowed, data_folder, shared
+from relcore.base.access import ENVIRONMENT, AccessContext, all_uploads, data_folder, is_shared, readable_path
 from relcore.base.errors import SpaceError
 from relcore.base.records import parse
-from relcore.base.writing import NotWritten, ended, new_folder, own_name, sweep_temporary, write
+from relcore.base.writing import NotWritten, has_ended, new_folder, own_name, sweep_temporary, write
 from relcore.runs.entries import StoreError
 from relcore.runs.store import Store
 
@@ -98,7 +98,7 @@ def _own_bytes(path: Path) -> bytes | None:
     return None
 
 
-def signed(*parts: str) -> str:
+def signature(*parts: str) -> str:
     return hmac.new(_secret(), "\0".join(parts).encode(), "sha256").hexdigest()
 
 
@@ -108,14 +108,14 @@ def is_same(one: str, other: str) -> bool:
 
 
 def key_cookie() -> str:
-    return f"relscope_{signed('name')[:8]}"
+    return f"relscope_{signature('name')[:8]}"
 
 
 def key_in(cookies: Mapping[str, Any]) -> str:
     """The browser's key in its cookies; "" if there is none, or if it was not issued here."""
     sent = cookies.get(key_cookie(), "")
     found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # AppTest has a stand-in for cookies
-    return found[1] if found and is_same(found[2], signed("key", found[1])) else ""
+    return found[1] if found and is_same(found[2], signature("key", found[1])) else ""
 
 
 def browser_key() -> str:
@@ -130,16 +130,16 @@ MOST_SAVED = 10**9  # bytes of all saved sessions
 MOST_UPLOADED = 10 * 10**9  # bytes of all uploads that are kept
 
 
-def _named(key: str, what: bytes) -> str:
+def _hidden_name(key: str, what: bytes) -> str:
     return hashlib.blake2b(key.encode(), digest_size=16, person=what).hexdigest()
 
 
 def session_folder(key: str) -> Path:
-    return Store().root / "sessions" / _named(key, b"session")
+    return Store().root / "sessions" / _hidden_name(key, b"session")
 
 
 def uploads_of(key: str) -> Path:
-    return all_uploads() / f"kept~{_named(key, b'uploads')}"
+    return all_uploads() / f"kept~{_hidden_name(key, b'uploads')}"
 
 
 def sweep() -> None:
@@ -147,7 +147,7 @@ def sweep() -> None:
     together."""
     sweep_temporary()
     for folder in all_uploads().glob("*~*~*~*"):
-        if ended(folder.name):
+        if has_ended(folder.name):
             shutil.rmtree(folder, ignore_errors=True)
     kept = (Store().root / "sessions", "*", MOST_SAVED), (all_uploads(), "kept~*", MOST_UPLOADED)
     for root, names, most_bytes in kept:
@@ -271,12 +271,12 @@ def open_folder() -> str | None:
     """The data folder that this session chose, if it may read it."""
     folder = st.session_state.get("spaces.folder")
     with suppress(SpaceError):
-        return folder if folder and allowed(folder) else None
+        return folder if folder and readable_path(folder) else None
     return None
 
 
 def paths() -> str:
-    if not shared():
+    if not is_shared():
         return ""
     if data_folder() is None:
         return "This app is shared, so it reads only your own uploads. It has no data folder."

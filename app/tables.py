@@ -92,11 +92,11 @@ def _rows_scored(scores: Mapping[str, Mapping[str, Score]], form: str) -> str:
 
 def short_numbers(table: pd.DataFrame) -> Styler:
     """The table for `st.dataframe`, its numbers printed as in sentences: ``.975``, ``−.021``, ``20,000``."""
-    whole = dict.fromkeys(table.select_dtypes("integer"), _whole)
+    whole = dict.fromkeys(table.select_dtypes("integer"), _whole_number)
     return table.style.format(whole | dict.fromkeys(table.select_dtypes("float"), short))
 
 
-def _whole(number: int) -> str:
+def _whole_number(number: int) -> str:
     return f"{number:,}".replace("-", MINUS)
 
 

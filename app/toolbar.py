@@ -15,7 +15,7 @@ from app.compare.headline import comparing
 from app.page_settings import menu, open_tab
 from app.places import CONNECT, DATA, EXPLORE, START, Place, go
 from app.plain_text import plain, plain_html, plain_name
-from app.spaces.loading import rejoined
+from app.spaces.loading import with_file_paths
 from app.widgets import (
     choose_anchors,
     projection_choosers,
@@ -25,7 +25,7 @@ from app.widgets import (
     strategy_choosers,
 )
 from app.workspace import BUNDLED, MOST_MODELS, Workspace, from_session_file, session_json, with_selection
-from relcore.base.environment import described, resolve
+from relcore.base.environment import device_in_words, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
@@ -127,7 +127,7 @@ def _draw() -> None:
                 space_choosers(workspace)
                 if place is EXPLORE:
                     _models(workspace)
-                pair = _matched(workspace, bar, workspace.models if place is EXPLORE else ())
+                pair = _pair_with_caption(workspace, bar, workspace.models if place is EXPLORE else ())
                 if pair and (place is EXPLORE or not _is_unpaired(workspace, pair)):
                     _anchors(workspace, pair)
         with st.container(horizontal=True, vertical_alignment="center", key="history"):
@@ -142,7 +142,7 @@ def _shows_pair(place: Place) -> bool:
 
 def _undo_and_redo() -> None:
     history = session.history()
-    st.html(f'<p role="status" title="{(moved := plain_html(_moved()))}">{moved}</p>')
+    st.html(f'<p role="status" title="{(moved := plain_html(_undo_note()))}">{moved}</p>')
     undo, redo = ("Undo", history.undo_step, "Ctrl+Z"), ("Redo", history.redo_step, "Ctrl+Y")
     for verb, step, keys in (undo, redo):
         name = verb.lower()
@@ -166,7 +166,7 @@ def move_in_history() -> None:
             go(START)
 
 
-def _moved() -> str:
+def _undo_note() -> str:
     """What the last click undid or did again; "" after any other step."""
     told, then = st.session_state.get(_MOVED, ("", None))
     return told if then == session.workspace() else ""
@@ -210,11 +210,13 @@ def _models(workspace: Workspace) -> None:
                     go(CONNECT, "Link")
 
 
-def _matched(workspace: Workspace, notes: DeltaGenerator, models: Sequence[SpaceSpec] = ()) -> Match | None:
+def _pair_with_caption(
+    workspace: Workspace, notes: DeltaGenerator, models: Sequence[SpaceSpec] = ()
+) -> Match | None:
     """The pair, with a caption on the rows that match; further remarks are drawn below, in `notes`. With
     `models` all of these are matched."""
     try:
-        pair = compute.matched(*(models or (workspace.source, workspace.target)))
+        pair = compute.matched_pair(*(models or (workspace.source, workspace.target)))
     except NoCommonId:
         st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
         return None
@@ -312,7 +314,7 @@ def _session_file(workspace: Workspace) -> None:
         n, n_bytes = cached_size()
         if resolve() != "cpu" or n:
             now = f"{counted(n, 'array')} of rows, {n_bytes / 1e9:.2f} GB"
-            st.caption(f":material/memory: {described()}: held for all sessions now: {now}.")
+            st.caption(f":material/memory: {device_in_words()}: held for all sessions now: {now}.")
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:
@@ -322,7 +324,7 @@ def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...]
 
 def _open_session(content: bytes) -> None:
     try:
-        workspace, digests = from_session_file(content, rejoined)
+        workspace, digests = from_session_file(content, with_file_paths)
         chosen = selections.from_session_file(content)
         for spec, digest in digests.items():
             now = compute.load_space(spec).digest
@@ -334,7 +336,7 @@ def _open_session(content: bytes) -> None:
     except SpaceError as error:
         session.notify(str(error))
     else:
-        session.become("open session", workspace)
+        session.set_workspace("open session", workspace)
         session.select(chosen or ())
         if chosen is None:
             session.announce("The selection was too large for the session file, so no row is selected.")

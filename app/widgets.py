@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, results, session
-from app.page_settings import kept
+from app.page_settings import remembered
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
@@ -85,7 +85,7 @@ def several_spaces(
 ) -> list[SpaceSpec]:
     """The chosen spaces, in order; by default the `usual` ones or all, at most as many as allowed."""
     labels = space_labels(spaces)
-    return kept(
+    return remembered(
         st.multiselect,
         label,
         list(labels),
@@ -161,7 +161,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
     """Choose anchors by strategy after the pinned ones, as one step; errors as in `select_anchors`."""
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
-    ids = session.behind(session.workspace().pinned, chosen, n_anchors)
+    ids = session.fill_up(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(
         f"choose {counted(n_anchors, 'anchor')}, {strategy}", ids, f"{strategy} {n_anchors} {random_state}"
     )
@@ -233,7 +233,7 @@ def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any,
         start = ", ".join(map(str, start)) if setting.is_tuple else "" if start is UNSET else start
     elif setting.number and start is not None:
         start = setting.number(start)
-    value = kept(widget, setting.label, key=key, **given, **_begins(widget, start, given))
+    value = remembered(widget, setting.label, key=key, **given, **_begins(widget, start, given))
     if widget is st.text_input:
         return setting.read(value)
     return tuple(sorted(value)) if setting.is_tuple else value

@@ -37,7 +37,7 @@ from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import load
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, jittered
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
@@ -170,7 +170,7 @@ def broken_alarms(kind: str, space: str, draw: int) -> dict[str, list[bool]]:
 
 def rounded(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """As a second run of the model would give them."""
-    return jittered(vectors, JITTER, rng)
+    return with_jitter(vectors, JITTER, rng)
 
 
 def size_of(vectors: np.ndarray) -> float:

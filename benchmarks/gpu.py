@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from relcore import InverseRelativeProjection, LatentSpace, Procrustes, RelativeProjection, match
-from relcore.base.environment import described, has_gpu, use_device
+from relcore.base.environment import device_in_words, has_gpu, use_device
 from relcore.catalog.catalog import encode as encode_rows
 from relcore.encoders.encoder import Dataset
 from relcore.encoders.transformers import PretrainedText
@@ -58,7 +58,7 @@ def main() -> int:
     options = parser.parse_args()
     lines = []
     with use_device("auto" if has_gpu() else "torch"):
-        card = described()
+        card = device_in_words()
         for section in options.sections or SECTIONS:
             for line in globals()[section]():
                 lines.append(line)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from relcore import LatentSpace, bundled_results, match
-from relcore.base.environment import described, resolve
+from relcore.base.environment import device_in_words, resolve
 from relcore.catalog.catalog import SpaceSpec, encode, encoding_key, encoding_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
 from relcore.compare.live import LiveComparison, LiveFrame, LiveRows
@@ -64,7 +64,7 @@ def main() -> int:
     options = parser.parse_args()
     on_a_gpu = resolve().startswith("cuda")
     sizes = [(options.rows, options.width)] if options.rows else [*SIZES, *[ON_A_GPU] * on_a_gpu]
-    print("device", described(), flush=True)
+    print("device", device_in_words(), flush=True)
     if options.try_it:
         try_it(options.moves // 6)
         return 0

@@ -16,7 +16,7 @@ if jobs.collect():
     st.rerun()  # the toolbar is drawn already and must offer them
 workspace = session.workspace()
 try:
-    pair, unpaired = compute.matched(workspace.source, workspace.target), False
+    pair, unpaired = compute.matched_pair(workspace.source, workspace.target), False
 except SpaceError as error:  # the list of spaces reports it
     pair, unpaired = None, isinstance(error, NoCommonId)
 if unpaired:

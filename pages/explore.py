@@ -25,7 +25,7 @@ with st.container(key="headline"):  # its scores take a second, and the panes co
     opening, remedy = st.empty(), st.empty()
 opening.html(until_scored(workspace))
 try:
-    models = compute.matched(*workspace.models)
+    models = compute.matched_pair(*workspace.models)
 except SpaceError:
     opening.empty()
     raise

@@ -47,7 +47,7 @@ def main(
 
                 use_device(options.device)
             if options.store:  # in the environment, so that every process opens the same one
-                os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expanded(options.store))
+                os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
             if arguments[0] not in ("app", "mcp"):  # these have their own readers, and may be shared
@@ -85,9 +85,9 @@ def main(
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
     """Print an error that the user can fix, in one line; raises all other errors."""
     if isinstance(error, ImportError):
-        from relcore.base.errors import explained
+        from relcore.base.errors import with_install_hint
 
-        if (missing := explained(error)) is not error:
+        if (missing := with_install_hint(error)) is not error:
             return _fail(missing)
     elif isinstance(error, BrokenPipeError):  # a reader such as `head` stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

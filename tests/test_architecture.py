@@ -286,7 +286,7 @@ def test_importing_the_core_loads_nothing_heavy():
 
 
 def test_paths_of_users_go_through_access():
-    """`access.expanded` or `access.allowed`: an unknown ~user is no traceback, and a shared app stays
+    """`access.expand_home` or `access.readable_path`: an unknown ~user is no traceback, and a shared app stays
     confined.
     """
     found = {

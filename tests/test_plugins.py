@@ -79,7 +79,7 @@ def look(monkeypatch, tmp_path):
     before = set(sys.modules)
 
     def forget() -> None:
-        plugins._installed.cache_clear()
+        plugins._entry_points.cache_clear()
         for family in names.FAMILIES:
             family.__dict__.pop("_found", None)
         for name in {*sys.modules} - before:
@@ -409,9 +409,9 @@ def test_names_of_the_command_line_stay_those_of_relscope(look, tmp_path, capsys
     look(
         package(tmp_path / "site", {"encoders:zeros": "toy_toy:Zeros", "encoders:cnn": "toy_toy:Zeros"}, code)
     )
-    assert naming._named("tfidf", "texts")[0] == "tfidf-svd"
-    assert naming._named("cnn", "images") == ("small-vision", {"architecture": "cnn"})
-    assert naming._named("zeros", "texts") == ("zeros", {})
+    assert naming._encoder_of_name("tfidf", "texts")[0] == "tfidf-svd"
+    assert naming._encoder_of_name("cnn", "images") == ("small-vision", {"architecture": "cnn"})
+    assert naming._encoder_of_name("zeros", "texts") == ("zeros", {})
     assert "limit" not in encode_command._settings()
     with pytest.raises(SystemExit) as end:
         main(["encode", "--help"])

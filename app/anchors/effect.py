@@ -69,10 +69,13 @@ def draw(workspace: Workspace, pair: Match) -> None:
         chance = f" · chance {score.null}" if score.null else ""
         st.metric(f"{METRICS[metric].title}{chance}", short(score), width="content", **look)
     if moved:
-        st.caption(f"Arrows: compared with {_named(session.history().with_other_anchors)}", width="content")
+        st.caption(
+            f"Arrows: compared with {_anchors_in_words(session.history().with_other_anchors)}",
+            width="content",
+        )
 
 
-def _named(workspace: Workspace) -> str:
+def _anchors_in_words(workspace: Workspace) -> str:
     """The anchors in words: ``"300 random anchors"``, ``"299 other anchors"``."""
     chosen = strategy_of(workspace.anchors_from)
     how = STRATEGIES[chosen[0]].title.lower() if chosen else "other"

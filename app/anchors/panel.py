@@ -33,7 +33,7 @@ def audit(workspace: Workspace, pair: Match) -> None:
     specs = (workspace.source, workspace.target)
     settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
     task = PairAudit(workspace.anchors, **settings)
-    outcome = results.computed(task, specs, label="Audit the pairs", unasked_seconds=_STARTS_ITSELF)
+    outcome = results.result_of(task, specs, label="Audit the pairs", unasked_seconds=_STARTS_ITSELF)
     if outcome is None:
         return
     if outcome.decided:

@@ -8,7 +8,7 @@ import streamlit as st
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
 from app.items import with_items
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.plain_text import plain, plain_html
 from app.tables import brushing_table, chosen_rows
 from app.workspace import Workspace
@@ -47,14 +47,14 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
         f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
         " them in the panes."
     )
-    _differences(workspace, compute.matched(workspace.source, workspace.target))  # as its recipe does
+    _differences(workspace, compute.matched_pair(workspace.source, workspace.target))  # as its recipe does
 
 
 def _differences(workspace: Workspace, pair: Match) -> None:
     recipe, spaces = _recipe(workspace, pair), (pair.source, pair.target)
     task = recipe.task
     try:
-        result = results.computed(
+        result = results.result_of(
             task, spaces=spaces, label="Compare the groups", unasked_seconds=_JOB_SECONDS
         )
     except SpaceError as error:
@@ -112,7 +112,7 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
         )
         n_clusters, most = Differences.n_clusters, max(2, min(200, len(pair) // LEAST_ROWS))
         if kind == "clusters":
-            n_clusters = kept(
+            n_clusters = remembered(
                 st.number_input,
                 "Number of clusters",
                 2,
@@ -122,7 +122,7 @@ def _recipe(workspace: Workspace, pair: Match) -> GroupDifferences:
                 width=160,
             )
         usual, most = max(1, min(NEIGHBOURS, len(pair) // 10)), max(1, min(200, len(pair) - 1))
-        k = kept(
+        k = remembered(
             st.number_input,
             "Neighbours of each row",
             1,

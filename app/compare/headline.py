@@ -115,14 +115,17 @@ def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
 
 def is_unmatched(workspace: Workspace, pair: Match) -> bool:
     """Whether rows are paired by order alone, and are no more similar than rows paired at random."""
-    if not (_in_order(workspace) and compute.can_be_scored(pair, workspace.anchors)) or not workspace.anchors:
+    if (
+        not (_is_paired_by_order(workspace) and compute.can_be_scored(pair, workspace.anchors))
+        or not workspace.anchors
+    ):
         return False
     found = scores_of(workspace, pair, "relative")
     # Require two measures: one alone exceeds its 95 % band for 1 in 40 pairs of unrelated spaces.
     return all(score.null and score <= score.null.high for score in (found["mrr"], found["cka"]))
 
 
-def _in_order(workspace: Workspace) -> bool:
+def _is_paired_by_order(workspace: Workspace) -> bool:
     ends = workspace.source, workspace.target
     return pairs_in_order(ends, list(map(compute.load_space, ends)))
 
@@ -144,7 +147,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     if isinstance(pair.ids, GuessedIds):
         n = counted(scores["mrr"].n, "confirmed pair")
         return f"Link paired {rows}. Only the {n} are scored; those that you gave also guided Link."
-    if _in_order(workspace):
+    if _is_paired_by_order(workspace):
         return f"Paired by row order: {rows}."
     if not models.others:
         return ""  # the toolbar says so

@@ -14,7 +14,7 @@ from app.compare.search import NOTE, Found, found_by, search_box
 from app.components.rows import row_links
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
-from app.panes import anchors_among, selected
+from app.panes import anchors_among, selected_rows
 from app.plain_text import plain, plain_html
 from app.tables import bars
 from app.workspace import MOST_ANCHORS, Workspace
@@ -36,7 +36,7 @@ def n_offered(n_new: int, n_present: int = 0) -> int:
     return min(n_new, max(0, MOST_ANCHORS - n_present))
 
 
-def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
+def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
     """The selected ids that are not anchors yet, in their order; a random sample of them if they are too
     many."""
     present = set(present)
@@ -66,7 +66,7 @@ def inspector(pair: Match) -> None:
         lambda row: session.select((str(pair.ids[row]),)),
     )
     items = items_of(session.workspace())
-    (chosen, rows), found = selected(pair), found_by(pair)
+    (chosen, rows), found = selected_rows(pair), found_by(pair)
     if found is not None and len(chosen) == 1:
         st.button(
             f"Back to “{cut(plain(found.query), 30)}”",
@@ -109,7 +109,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     workspace = session.workspace()
     _similarities(pair, workspace, row, identifier)
     is_anchor, pinned = identifier in workspace.anchors, identifier in workspace.pinned
-    full = not (is_anchor or offered((identifier,), workspace.anchors))
+    full = not (is_anchor or new_anchor_ids((identifier,), workspace.anchors))
     st.button(
         "Remove anchor" if is_anchor else "Add as anchor",
         icon=":material/star_border:" if is_anchor else ":material/star:",
@@ -174,7 +174,7 @@ def neighbours_of(
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     """The neighbours in both spaces as two lists; ids in both lists are shaded."""
     items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
-    shown = _named(pair, ids, items) if items is not None else {}
+    shown = _names_of(pair, ids, items) if items is not None else {}
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
 
     def entry(identifier: str, cosine: float, shared: bool) -> str:
@@ -195,7 +195,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     return f'<div class="relscope-neighbours{kind}" data-pair="{compute.pair_key(pair)}">{sides}</div>'
 
 
-def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
+def _names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
     """For each id: its small picture as HTML, its name in a list, and its title."""
     rows = pair.source.rows(ids)
     labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
@@ -210,7 +210,7 @@ def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, st
 
 
 def items_html(pair: Match, ids: list[str], items: Items) -> str:
-    pictures, named = items.has_pictures, _named(pair, ids, items).values()
+    pictures, named = items.has_pictures, _names_of(pair, ids, items).values()
     cells = "".join(
         f'<li title="{plain_html(title)}">{image if pictures else f"<span>{plain_html(name)}</span>"}</li>'
         for image, name, title in named
@@ -226,7 +226,7 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     names, _ = short_names(distinct_names((pair.source, pair.target)))
     ids = pair.ids[ranking.rows].tolist()
     order = np.argsort(-ranking.similarities.mean(axis=1), kind="stable").tolist()
-    shown = _named(pair, ids, items) if items is not None else {}
+    shown = _names_of(pair, ids, items) if items is not None else {}
 
     def entry(place: int, identifier: str) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
@@ -246,7 +246,7 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
 
-def _found(pair: Match, found: Found, items: Items | None) -> None:
+def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None:
     names, _ = short_names(distinct_names((pair.source, pair.target)))
     how = found.ranking.how
     st.html(f'<p class="relscope-query">Nearest to “{plain_html(cut(found.query, 60))}”</p>')
@@ -264,7 +264,7 @@ def _many(
 ) -> None:
     """Describe the selected rows (m,); m may be half a million, so no step visits all ids."""
     if found is not None:
-        _found(pair, found, items)
+        _draw_search_results(pair, found, items)
     else:
         st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
@@ -279,7 +279,7 @@ def _many(
             "add",
             LIMIT_HELP if new < len(chosen) - n_anchors else "All scores follow the new anchors.",
             not new,
-            lambda: session.add_anchors(offered(chosen, session.workspace().anchors)),
+            lambda: session.add_anchors(new_anchor_ids(chosen, session.workspace().anchors)),
             (),
         ),
         (
@@ -287,7 +287,7 @@ def _many(
             "only",
             LIMIT_HELP if only < len(chosen) else None,
             False,
-            lambda: session.set_anchors(f"use {only} selected as anchors", offered(chosen)),
+            lambda: session.set_anchors(f"use {only} selected as anchors", new_anchor_ids(chosen)),
             (),
         ),
         (

@@ -29,7 +29,7 @@ def draw(workspace: Workspace, models: Match) -> None:
     if workspace.look.filter and choice.toggle(
         "In the filter", key="scores.filter", help="Score only the rows in colour, among each other"
     ):
-        _filtered(workspace, compute.filtered(pair, workspace))
+        _draw_filtered_scores(workspace, compute.filtered_pair(pair, workspace))
         return
     start = button.button(
         "Score every row",
@@ -74,7 +74,7 @@ def _each_model(workspace: Workspace, models: Match) -> None:
     score_table(against_first(workspace, models), head="Model")
 
 
-def _filtered(workspace: Workspace, pair: Match) -> None:
+def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
     """Draw the scores and chance levels computed on only the rows in the filter."""
     anchors, conditions = workspace.anchors, "; ".join(map(str, workspace.look.filter))
     if not compute.can_be_scored(pair, anchors):

@@ -99,7 +99,7 @@ def search_box(pair: Match, key: str) -> None:
 
     def find(query: str) -> tuple[list[SearchAnswer], str]:
         (best, n), vector = rows.find(query), vector_in(query)
-        matches = [SearchAnswer(rows.ids[row], *_shown(rows, row)) for row in best]
+        matches = [SearchAnswer(rows.ids[row], *_result_lines(rows, row)) for row in best]
         note = f"{SHOWN} of {n:,} matches; type more." if n > len(best) else ""
         how = f"a vector of {len(vector)} numbers" if vector is not None else _how(workspace, pair, query)
         if not how:
@@ -195,7 +195,7 @@ def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows
     return rank_rows(pair, tuple(queries), SHOWN, words=words, how=tuple(how))
 
 
-def _shown(rows: SearchableRows, row: int) -> tuple[str, str]:
+def _result_lines(rows: SearchableRows, row: int) -> tuple[str, str]:
     """The first line of a search result, and its small print."""
     identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
     note = "" if label and identifier.startswith(f"{label}/") else label

@@ -13,12 +13,12 @@ from app import compute, session
 from app.compare.search import found_by
 from app.glossary.card import caption
 from app.items import Items, items_of
-from app.panes import selected
+from app.panes import selected_rows
 from app.places import DATA, go
 from app.sharing import keep_upload
 from app.workspace import Workspace
 from relcore.base.numbers import counted, short
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
 from relcore.figures.scene import SELECTED_ROWS, Condition
 from relcore.spaces.matching import Match, distinct_names
@@ -28,7 +28,7 @@ _SHOWN = 1000
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
-    chosen, rows = selected(pair)
+    chosen, rows = selected_rows(pair)
     if not chosen:
         st.caption("Select rows with the lasso, in the legend (Shift and click) or by the search box.")
         return
@@ -59,7 +59,7 @@ def _table(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | N
 
 def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | None) -> None:
     def csv() -> bytes:
-        return delimited(_table(workspace, pair, rows, items)).encode()
+        return delimited_text(_table(workspace, pair, rows, items)).encode()
 
     def parquet() -> bytes:
         return _table(workspace, pair, rows, items).to_parquet(index=False)
@@ -110,7 +110,7 @@ def _uses(
         key="selection.embed",
     ):
         table = _table(workspace, pair, rows, items)
-        upload = _File("selected-texts.csv", delimited(table).encode())
+        upload = _File("selected-texts.csv", delimited_text(table).encode())
         st.session_state["data.kind"] = "Texts"
         st.session_state["data.path"] = str(keep_upload(upload, session.uploads_folder()))
         go(DATA)
@@ -125,7 +125,7 @@ def _make_spaces(chosen: tuple[str, ...]) -> None:
     source, target = (with_kept(end, chosen) for end in (present.source, present.target))
     spaces = tuple(dict.fromkeys((*present.spaces, source, target)))
     step = f"make a space of {counted(len(chosen), 'row')}"
-    session.become(step, replace(present, spaces=spaces, source=source, target=target))
+    session.set_workspace(step, replace(present, spaces=spaces, source=source, target=target))
 
 
 @dataclass(frozen=True)

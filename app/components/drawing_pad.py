@@ -37,7 +37,7 @@ def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
     Raises a SpaceError where the browser sent no picture.
     """
     before = st.session_state.get(_DRAWN, "")
-    sent = _sent(_mount, key, label, size, before)
+    sent = _latest_picture(_mount, key, label, size, before)
     st.session_state[_DRAWN] = sent = before if sent is None else sent
     picture = read_picture(sent)
     return picture and picture.convert("L")
@@ -49,10 +49,10 @@ def camera(key: str, label: str, size: int = 220) -> Image | None:
 
     Raises a SpaceError where the browser sent no picture.
     """
-    return read_picture(_sent(_mount_camera, key, label, size))
+    return read_picture(_latest_picture(_mount_camera, key, label, size))
 
 
-def _sent(mount: Callable, key: str, label: str, size: int, before: str = "") -> str | None:
+def _latest_picture(mount: Callable, key: str, label: str, size: int, before: str = "") -> str | None:
     """The picture as a data URI, "" once it is cleared, None until the browser sends one."""
     count = f"{key}:answered"  # the browser sends the next picture once it hears that the last was answered
     st.session_state[count] = number = st.session_state.get(count, 0) + 1

@@ -15,7 +15,7 @@ from app.items import digest_of_bytes
 from relcore.base.rows import MadeOnce
 from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
-from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined, payload_of, read_events
+from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined_texts, payload_of, read_events
 
 _LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once
 _CARRIED = 1 << 22  # bytes of new files sent within a payload, which saves a round trip
@@ -98,7 +98,7 @@ def _serve(scene: Scene, sheet: Sheet | None, key: str) -> dict[str, str]:
 
 @MadeOnce
 def _column(strings: np.ndarray) -> tuple[bytes, str]:
-    content = joined(strings)
+    content = joined_texts(strings)
     return content, digest_of_bytes(content)
 
 

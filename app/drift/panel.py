@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import compute, exports, messages, results
 from app.drift import passport
 from app.glossary.card import caption
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.plain_text import plain, plain_html
 from app.tables import report_table, short_numbers
 from app.widgets import space_labels
@@ -26,8 +26,8 @@ from relcore.drift.check import (
     DriftVerdict,
     Thresholds,
     as_toml,
+    by_severity,
     describe,
-    ordered,
     report,
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
@@ -59,7 +59,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     with choosers:
         for side, usual in zip(("Old", "New"), pair, strict=True):
             look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
-            specs.append(kept(st.selectbox, f"{side} version", list(labels), **look))
+            specs.append(remembered(st.selectbox, f"{side} version", list(labels), **look))
         told = (
             "Another model: its neighbourhoods and coordinates may differ, and only broken rows are an alarm."
         )
@@ -72,7 +72,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         messages.info("Choose two different versions.", icon=":material/difference:")
         return
     task = DriftCheck()
-    drift = results.computed(task, specs, label="Measure the drift", unasked_seconds=_STARTS_ITSELF)
+    drift = results.result_of(task, specs, label="Measure the drift", unasked_seconds=_STARTS_ITSELF)
     if drift is None:
         return
     verdict = drift.judged(thresholds)
@@ -118,7 +118,7 @@ def _checks(verdict: DriftVerdict) -> None:
             "noise": check.measure.noise,
             "threshold": check.threshold,
         }
-        for check in ordered(verdict)
+        for check in by_severity(verdict)
     )
     st.dataframe(
         short_numbers(table),
@@ -144,7 +144,7 @@ def thresholds_of() -> Thresholds:
                 quantity = QUANTITIES[name.removeprefix("class_")]
                 label = f"{quantity.title}, each class" if name.startswith("class_") else quantity.title
                 explained = f"{quantity.help[0].upper()}{quantity.help[1:]}."
-                values[name] = kept(
+                values[name] = remembered(
                     column.number_input,
                     label,
                     0.0,

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results, session
-from app.page_settings import kept, save_value, saved_value
+from app.page_settings import remembered, save_value, saved_value
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
 from app.tables import report_table
@@ -28,7 +28,7 @@ from relcore.passport.passport import (
     Passport,
     PassportCard,
     check,
-    paired,
+    paired_anchors,
 )
 from relcore.spaces.space import LatentSpace
 
@@ -40,7 +40,7 @@ _WIDTH = 384  # of MiniLM
 
 @compute.cached(8, key=lambda path: (path, compute.file_stamps([path])))
 def _read(path: str) -> Passport:
-    return Passport.load(access.allowed(path))
+    return Passport.load(access.readable_path(path))
 
 
 @compute.cached(16, "Comparing the anchors …", key=lambda old, new: (old.space.digest, new.digest))
@@ -72,7 +72,7 @@ def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
 def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
     labels = space_labels(workspace.spaces)
     with choosers, st.popover("Open a passport", icon=":material/badge:", key="drift.passport-open"):
-        path = _opened()
+        path = _passport_path()
     old = {
         **({path: Path(path).name} if path else {}),
         **{spec: f"Anchors in {label}" for spec, label in labels.items()},
@@ -81,7 +81,7 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
         place = results.place_of(workspace.spaces, workspace.source, path)
         look = {"format_func": old.get, "key": f"drift.passport-{place}", "width": 260}
         index = 0 if path else list(old).index(workspace.source)
-        chosen = kept(st.selectbox, "Passport", list(old), index=index, **look)
+        chosen = remembered(st.selectbox, "Passport", list(old), index=index, **look)
     passport = _read(path) if chosen == path else of_anchors(workspace, chosen)
     spec = SpaceSpec("file", path) if chosen == path else chosen
     others = {one: label for one, label in labels.items() if one != chosen} | {_NOW: _NOW}
@@ -89,19 +89,21 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
         usual = next((one for one in (workspace.target, *others) if one in others), None)
         look = {"format_func": others.get, "key": f"drift.passport-new-{place}", "width": 260}
         look["index"] = list(others).index(usual)
-        new_spec = kept(st.selectbox, "New vectors", list(others), **look)
+        new_spec = remembered(st.selectbox, "New vectors", list(others), **look)
     _result(workspace, passport, spec, None if new_spec == _NOW else new_spec)
 
 
-def _opened() -> str:
+def _passport_path() -> str:
     """The path of the passport that is open, "" for none."""
     dropped = st.file_uploader("A passport", type=[SUFFIX[1:]], key="drift.passport-upload")
     label = "Or a path on the machine that runs Relscope"
-    typed = kept(st.text_input, label, key="drift.passport-path", placeholder="model.safetensors").strip()
+    typed = remembered(
+        st.text_input, label, key="drift.passport-path", placeholder="model.safetensors"
+    ).strip()
     if dropped is not None:
         save_value(_OPENED, str(keep_upload(dropped, session.uploads_folder())))
     elif typed:
-        save_value(_OPENED, str(access.allowed(typed)))
+        save_value(_OPENED, str(access.readable_path(typed)))
     path = saved_value(_OPENED)
     return path if isinstance(path, str) else ""
 
@@ -111,7 +113,7 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
     task = EmbedAnchors(card.prompt, card.pooling if card.pooling in POOLINGS else POOLINGS[0])
     if new_spec is None:
         look = {"label": "Embed the anchors with MiniLM", "unasked_seconds": _STARTS_ITSELF}
-        made = results.computed(task, spaces=[passport.space], **look)
+        made = results.result_of(task, spaces=[passport.space], **look)
         if made is None:
             return
         new = LatentSpace(made.vectors, passport.ids, name="MiniLM")
@@ -144,13 +146,13 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
             told = (f"{name}: {value}" for name, value in asdict(card).items() if value)
             st.caption(plain("; ".join(told)))
         if change.kind == "changed recipe" and new_spec is not None and new.dimension == _WIDTH:
-            _named(passport, new)
+            _draw_recipe_of_texts(passport, new)
 
 
-def _named(passport: Passport, new: LatentSpace) -> None:
-    texts, _, rows = paired(passport, new)
+def _draw_recipe_of_texts(passport: Passport, new: LatentSpace) -> None:
+    texts, _, rows = paired_anchors(passport, new)
     space = LatentSpace(rows, texts, name=new.name)
-    tried = results.computed(NameRecipe(), spaces=[space], label="Try recipes of MiniLM")
+    tried = results.result_of(NameRecipe(), spaces=[space], label="Try recipes of MiniLM")
     if tried is not None:
         st.caption(
             plain(f"Made by MiniLM with {tried.recipe}" if tried.recipe else "MiniLM has none that fits")

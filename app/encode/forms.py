@@ -71,10 +71,10 @@ def _available(folder: str | None) -> list[DatasetEntry]:
 
 
 def available(folder: str | None) -> list[DatasetEntry]:
-    return _available(str(access.allowed(folder)) if folder else None)
+    return _available(str(access.readable_path(folder)) if folder else None)
 
 
-def _stamped(spec: DatasetSpec) -> tuple:
+def _with_file_times(spec: DatasetSpec) -> tuple:
     """The spec, and the modification times of the dataset's files. Sessions share the caches, so access is
     checked here.
     """
@@ -85,10 +85,10 @@ def _stamped(spec: DatasetSpec) -> tuple:
     return spec, *(place.stat().st_mtime_ns for place in (path, *inside))
 
 
-columns_of = cached(32, "Reading the columns …", key=_stamped)(datasets.columns_of)
+columns_of = cached(32, "Reading the columns …", key=_with_file_times)(datasets.columns_of)
 
 
-@cached(32, "Reading the dataset …", key=_stamped)
+@cached(32, "Reading the dataset …", key=_with_file_times)
 def preview(spec: DatasetSpec) -> Preview:
     """A preview of the dataset; the first call reads all of it. Errors as in `load_dataset`."""
     dataset = datasets.load_dataset(spec)
@@ -173,7 +173,7 @@ def _from_hub(name: str) -> tuple[DatasetSpec, bool]:
         column.text_input(label, placeholder=hint, key=f"encode.{key}", **_KEEP).strip()
         for column, (label, hint, key) in zip(st.columns(2), boxes, strict=True)
     )
-    here = hub_folder(name) is not None or datasets.downloaded(name)
+    here = hub_folder(name) is not None or datasets.is_downloaded(name)
     options = (("config", config),) if config else ()
     return DatasetSpec("huggingface", name, split, options=options), here
 
@@ -267,7 +267,7 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     """The chosen encoders without repetition; forms with an error are left out. By default the fastest
     encoders that give at least two spaces; for the user's `own` texts the fastest and MiniLM."""
     loaded = ENCODERS.loaded()
-    classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.offered()}
+    classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.is_offered()}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
     times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
     titles = {
@@ -323,7 +323,7 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
 
 
 def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
-    costs = [expected(encoder, preview) for encoder in encoders]
+    costs = [expected_seconds(encoder, preview) for encoder in encoders]
     return sum(costs) if costs and None not in costs else None
 
 
@@ -366,7 +366,7 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     return setting_widget(setting, key, start, **own)
 
 
-def expected(encoder: Encoder, preview: Preview) -> float | None:
+def expected_seconds(encoder: Encoder, preview: Preview) -> float | None:
     """Expected seconds; None if unknown."""
     pixels = max((width * height for width, height in preview.sizes), default=64)
     return encoder.seconds(preview.n, pixels)

@@ -47,7 +47,7 @@ def forget(job: Job) -> None:
     session.await_jobs(tuple(key for key in session.awaited_jobs() if key != job.key))
 
 
-def awaited() -> list[Job]:
+def pending_jobs() -> list[Job]:
     """The encoding jobs of this session whose spaces are not added yet."""
     known = {job.key: job for job in jobs.queue().jobs()}
     return [known[key] for key in session.awaited_jobs() if key in known]
@@ -60,7 +60,7 @@ def collect() -> bool:
     if asked := st.session_state.get(session.ENCODE):
         session.guarded(submit, *asked)
         del st.session_state[session.ENCODE]
-    for job in awaited():
+    for job in pending_jobs():
         if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
         elif job.status().state == "done":
@@ -82,7 +82,7 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     return True
 
 
-def joined() -> list[SpaceSpec]:
+def new_spaces() -> list[SpaceSpec]:
     spaces = session.workspace().spaces
     return [spec for spec in st.session_state.get(_JOINED, ()) if spec in spaces]
 
@@ -90,7 +90,7 @@ def joined() -> list[SpaceSpec]:
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
     """The last layers of the two newest encoders of the same items, or the last two layers of one encoder;
     None if they are compared already."""
-    new, workspace = joined(), session.workspace()
+    new, workspace = new_spaces(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     last: dict[tuple, SpaceSpec] = {}
     for spec in sorted(alike, key=_layer):  # stable

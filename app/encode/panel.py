@@ -35,8 +35,8 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
         if chosen:
             _encode(*chosen)
         running = _follow()
-    specs = [] if running else jobs.joined()
-    if specs and not jobs.awaited() and not _go_on():
+    specs = [] if running else jobs.new_spaces()
+    if specs and not jobs.pending_jobs() and not _go_on():
         _offer_comparison(specs)
 
 
@@ -50,7 +50,7 @@ def _go_on() -> bool:
 
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
     st.session_state.pop(session.COMPARE_ENCODED, None)
-    if others := [space_name(spec) for spec in jobs.joined() if spec not in pair]:
+    if others := [space_name(spec) for spec in jobs.new_spaces() if spec not in pair]:
         more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
         session.announce(f"“Add model” shows {more}, too.")
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair)
@@ -66,8 +66,8 @@ def _start(*given: Any) -> None:
 def draw_elsewhere() -> None:
     """Draw the progress on a page other than Data; once all have joined, offer to compare the spaces."""
     with st.container(key="encoding"):
-        if jobs.awaited():
-            follow(jobs.awaited(), dismiss=jobs.forget)
+        if jobs.pending_jobs():
+            follow(jobs.pending_jobs(), dismiss=jobs.forget)
         elif (pair := jobs.pair_to_compare()) and st.session_state.get(session.COMPARE_ENCODED):
             with st.container(horizontal=True):
                 later = {"args": (session.COMPARE_ENCODED, None), "key": "encode.later", "type": "tertiary"}
@@ -89,7 +89,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             type="primary",
             icon=":material/play_arrow:",
             key="encode.start",
-            disabled=not encoders or any(not job.status().ended for job in jobs.awaited()),
+            disabled=not encoders or any(not job.status().ended for job in jobs.pending_jobs()),
             on_click=session.guarded,
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
@@ -109,12 +109,12 @@ def _cost(encoder: Encoder, preview: forms.Preview) -> float | None:
         stored = stored_encodings(queue().store, preview.digest, encoder)
     except (OSError, SpaceError):  # a model's folder that cannot be read: the job will say so
         stored = None
-    return 0.0 if stored else forms.expected(encoder, preview)
+    return 0.0 if stored else forms.expected_seconds(encoder, preview)
 
 
 def _follow() -> bool:
     """Draw progress bars; True while a job runs."""
-    awaited = jobs.awaited()
+    awaited = jobs.pending_jobs()
     running = any(not job.status().ended for job in awaited)
     if awaited:
         st.markdown("#### In progress" if running else "#### Not finished")

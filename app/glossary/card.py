@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.glossary.terms import ENTRIES, Term, linked
+from app.glossary.terms import ENTRIES, Term, with_links
 
 _HERE = Path(__file__).parent
 
@@ -42,7 +42,7 @@ _mount = st.components.v2.component(
 
 def caption(text: str) -> None:
     """A caption in which the first mention of each term is a link."""
-    st.caption(linked(text))
+    st.caption(with_links(text))
 
 
 def draw() -> None:

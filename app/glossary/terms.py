@@ -537,31 +537,31 @@ ENTRIES = {
 
 def term(key: str, shown: str) -> str:
     """`shown` as a Markdown link that opens the glossary entry of a term."""
-    return f"[{shown}](#what-{_known(key)})"
+    return f"[{shown}](#what-{_need_key(key)})"
 
 
 def term_html(key: str, shown: str) -> str:
     """`term` as HTML."""
-    return f'<a href="#what-{_known(key)}">{escape(shown)}</a>'
+    return f'<a href="#what-{_need_key(key)}">{escape(shown)}</a>'
 
 
-def _known(key: str) -> str:
+def _need_key(key: str) -> str:
     if key not in ENTRIES and key != "all":
         raise KeyError(f"glossary: expected 'all' or one of {', '.join(ENTRIES)}, got {key!r}")
     return key
 
 
-def linked(text: str) -> str:
+def with_links(text: str) -> str:
     """Markdown in which the first mention of each term is a link."""
-    return _linked(text, r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|\\.", term)
+    return _link_terms(text, r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|\\.", term)
 
 
 def linked_html(fragment: str) -> str:
-    """`linked` for HTML."""
-    return _linked(fragment, r"<a\b.*?</a>|<[^>]*>|&#?\w+;", term_html)
+    """`with_links` for HTML."""
+    return _link_terms(fragment, r"<a\b.*?</a>|<[^>]*>|&#?\w+;", term_html)
 
 
-def _linked(text: str, passed: str, link: Callable[[str, str], str]) -> str:
+def _link_terms(text: str, passed: str, link: Callable[[str, str], str]) -> str:
     seen: set[str] = set()
 
     def replaced(match: re.Match[str]) -> str:

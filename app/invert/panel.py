@@ -17,7 +17,7 @@ from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
 from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, with_items
-from app.page_settings import kept
+from app.page_settings import remembered
 from app.panes import places_of_selected, select
 from app.plain_text import NAME, plain_html
 from app.tables import brushing_table, report_table
@@ -139,27 +139,27 @@ _paired = compute.cached(3, "Inverting …")(PairedRows)
 
 
 @compute.cached(6)
-def inverted(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
+def inversion_of(pair: Match, anchors: tuple[str, ...], spec: InversionSpec) -> Inversion:
     return _paired(pair, anchors, spec.route).invert(spec)
 
 
 @compute.cached(12)
 def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec, shown: int) -> Recovery:
-    return recovered_rows(pair, inverted(pair, anchors, spec), shown)
+    return recovered_rows(pair, inversion_of(pair, anchors, spec), shown)
 
 
 @compute.cached(12)
 def _scene(
     pair: Match, anchors: tuple[str, ...], spec: InversionSpec, color_by: str, view: ViewSpec
 ) -> Scene:
-    return inversion_scene(pair, inverted(pair, anchors, spec), color_by, view)
+    return inversion_scene(pair, inversion_of(pair, anchors, spec), color_by, view)
 
 
 def draw(workspace: Workspace) -> None:
     if not workspace.anchors:
         messages.no_anchors()
         return
-    pair = compute.matched(workspace.source, workspace.target)
+    pair = compute.matched_pair(workspace.source, workspace.target)
     if isinstance(pair.ids, GuessedIds) and not compute.can_be_scored(pair, workspace.anchors):
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return
@@ -169,7 +169,7 @@ def draw(workspace: Workspace) -> None:
     if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
         color_by = st.session_state["invert.color"] = "error"
     try:
-        result = inverted(*chosen)
+        result = inversion_of(*chosen)
         scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
     except SpaceError as error:
         messages.error(error)
@@ -182,14 +182,14 @@ def draw(workspace: Workspace) -> None:
     found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
     messages.lead(lead(pair, result, found))
     st.html(STYLE)
-    st.html(_recovered(pair, result, found, items))
+    st.html(_recovered_table(pair, result, found, items))
     for note in result.notes:
         messages.warning(note)
     recipe = workspace.recipe(pair)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-            kept(
+            remembered(
                 st.segmented_control,
                 "Colour by",
                 list(colors),
@@ -237,7 +237,7 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
         selected=places_of_selected(pair, result.rows),
         height=560,
         sheet=sheet_of(pair, view, items),
-        live=live.offered("invert", SliderOffer(pair=pair, anchors=workspace.anchors, spec=result.spec)),
+        live=live.channel_of("invert", SliderOffer(pair=pair, anchors=workspace.anchors, spec=result.spec)),
         on_event=receive,
     )
     rows, columns = result.shape
@@ -268,7 +268,7 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     )
 
 
-def _recovered(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
+def _recovered_table(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
     """A table of originals and rows nearest to their recovered vectors, as pictures, sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
     ids = [str(pair.ids[row]) for row in result.rows[places]]

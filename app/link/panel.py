@@ -13,10 +13,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results, session
 from app.glossary.card import caption
-from app.glossary.terms import linked
+from app.glossary.terms import with_links
 from app.items import with_items
 from app.jobs import queue
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.places import EXPLORE, go
 from app.plain_text import plain, plain_name
 from app.session import fit_to_pair
@@ -26,7 +26,7 @@ from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
@@ -131,7 +131,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         if start == "anchors":
             pairs = tuple((anchor, anchor) for anchor in workspace.anchors)
         else:
-            pairs = _given(start, source, target)
+            pairs = _typed_pairs(start, source, target)
         if not pairs:
             return None
     if method == "paper" and not (pairs or settings["n_seeds"]):
@@ -157,7 +157,7 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
             return
 
 
-def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None:
+def _typed_pairs(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None:
     """The pairs that are typed or in a file; None if there are none, after the page has shown what to do."""
     try:
         if start == "typed":
@@ -166,7 +166,7 @@ def _given(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None
                 f"{'row' if is_number else 'id'} of {plain_name(space.name)}"
                 for space, is_number in zip((source, target), numbered, strict=True)
             ]
-            text = kept(
+            text = remembered(
                 st.text_area,
                 f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
                 placeholder="\n".join(f"{one} = …" for one in source.ids[:3]),
@@ -212,14 +212,14 @@ def in_use(workspace: Workspace) -> BootstrapSetup | None:
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
     """Draw the page; `used` is True if the session's spaces and anchors are already the linked ones."""
     specs = (setup.source_spec, setup.target_spec)
-    outcome = results.computed(setup.spec, specs, label="Link", details=setup.details)
+    outcome = results.result_of(setup.spec, specs, label="Link", details=setup.details)
     if outcome is None:
         return
     result = outcome.result
     show, icon = (st.success, "check_circle") if outcome.linked else (st.warning, "help")
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
-        told = linked(f"**{plain(outcome.headline)}** {plain(result.reason)}")
+        told = with_links(f"**{plain(outcome.headline)}** {plain(result.reason)}")
         show(told, icon=f":material/{icon}:")
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
@@ -229,14 +229,14 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
         exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
-    confirmed = frozenset(_known(outcome))
+    confirmed = frozenset(_known_source_ids(outcome))
     if used:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
     with listed:
         chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
         if result.kept:
             label = f"All {len(result.pairs):,} links as .csv, kept or not"
-            table = delimited(links_table(result, every=True))
+            table = delimited_text(links_table(result, every=True))
             exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
     with button:
         _use_button(setup, outcome, used, confirmed, chosen)
@@ -249,7 +249,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         )
 
 
-def _known(outcome: Outcome) -> tuple[str, ...]:
+def _known_source_ids(outcome: Outcome) -> tuple[str, ...]:
     """The source ids of the known pairs, which nobody has to confirm."""
     return tuple(own for own, _ in outcome.result.anchors[: outcome.result.n_seeds])
 
@@ -263,7 +263,7 @@ def _use_button(
 ) -> None:
     """Draw the button that uses the links, or confirms those `chosen`, and opens the scores if there are
     any."""
-    result, known, given = outcome.result, confirmed | chosen, set(_known(outcome))
+    result, known, given = outcome.result, confirmed | chosen, set(_known_source_ids(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
     label = "Use the links everywhere"
     if used:
@@ -296,7 +296,7 @@ def _use_button(
         if chosen or not used:
             session.guarded(use, setup, outcome, tuple(sorted(known)))
         now = session.workspace()
-        if in_use(now) and compute.can_be_scored(compute.matched(now.source, now.target), now.anchors):
+        if in_use(now) and compute.can_be_scored(compute.matched_pair(now.source, now.target), now.anchors):
             go(EXPLORE, "Scores")
         st.rerun()
 
@@ -366,13 +366,13 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
     former = (renamed, workspace.target if in_use(workspace) else None)
     spaces = (*(spec for spec in workspace.spaces if spec not in former), renamed)
-    pair = compute.matched(setup.source_spec, renamed)
+    pair = compute.matched_pair(setup.source_spec, renamed)
     anchors = tuple(own for own in anchors_beside(result, confirmed) if own in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(
         anchors, BOOTSTRAPPED
     )
     st.session_state[_USED] = renamed, replace(setup, details=None)
-    session.become(f"use {len(result.kept):,} links", fit_to_pair(changed, pair))
+    session.set_workspace(f"use {len(result.kept):,} links", fit_to_pair(changed, pair))
     session.announce(
         f"All pages now use {counted(len(pair), 'linked row')} and {counted(len(anchors), 'anchor')};"
         f" {len(confirmed):,} links are confirmed and can be scored."

@@ -20,7 +20,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app import compute, exports, jobs, messages, results, session
 from app.glossary.card import caption
 from app.items import Items, cut, items_of
-from app.page_settings import kept, save_value, saved_value, segments
+from app.page_settings import remembered, save_value, saved_value, segments
 from app.places import CONNECT, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
@@ -31,12 +31,12 @@ from relcore.base import records
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
-from relcore.base.report import Cells, delimited
+from relcore.base.report import Cells, delimited_text
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
-from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, printed
+from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, threshold_table
 from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
@@ -121,7 +121,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
                 space(f"Queries by the {side} model", f"queries-{side}", index=None, placeholder="None")
                 for side in ("old", "new")
             ]
-            queries, judgements = _judged(sides)
+            queries, judgements = _queries_and_judgements(sides)
         details = st.popover("Method details", icon=":material/tune:", key="migrate.details")
         with details:
             specs = (old, new, *queries)
@@ -136,7 +136,9 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     return MigrateSetup(specs, spaces, Migration(**settings, judgements=judgements), details)
 
 
-def _judged(queries: Sequence[SpaceSpec | None]) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
+def _queries_and_judgements(
+    queries: Sequence[SpaceSpec | None],
+) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
     """The queries and their judgements, if there are any; both empty until both models' queries are there."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
     if None in queries:
@@ -192,7 +194,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
     old, new = setup.specs[:2]
     label = "Link the rows"
     try:
-        pair = compute.matched(old, new)
+        pair = compute.matched_pair(old, new)
         found, guesses = _pairing(pair, setup.task.random_state), isinstance(pair.ids, GuessedIds)
     except NoCommonId:
         told, why = "The two models share no row ids.", "Migrate needs rows that both models have embedded."
@@ -310,7 +312,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     encoder = setup.specs[1].encoder
     seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
     with st.popover("Your corpus: rows and price of embedding", icon=":material/payments:"):
-        n = kept(
+        n = remembered(
             st.number_input,
             "Rows of your corpus",
             1,
@@ -329,7 +331,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             "tokens": ("Tokens per row", 0.0, "A word of English has about 1.3."),
         }
         values = {
-            name: kept(
+            name: remembered(
                 st.number_input, label, 0.0, None, value, None, "%.4g", key=f"migrate.rate-{name}", help=told
             )
             for name, (label, value, told) in fields.items()
@@ -352,7 +354,7 @@ def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
-    outcome = results.computed(
+    outcome = results.result_of(
         CheaperIndex(migration=setup.task, adapter=result.adapter, weight=result.weight),
         setup.specs,
         label="Compare cheaper indexes",
@@ -439,11 +441,11 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
 
 
 def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int) -> None:
-    (query,) = _items_shown(setup.items(queries=True), [question.query])
+    (query,) = _items_as_html(setup.items(queries=True), [question.query])
     messages.lead(f"<strong>Query:</strong> {query}")
     sides = [("keep", question.keep), ("other", question.other)][:: -1 if question.is_turned else 1]
     for column, name, (_, ids) in zip(st.columns(2, border=True), ("Left", "Right"), sides, strict=True):
-        rows = "".join(f"<li>{row}</li>" for row in _items_shown(setup.items(), ids))
+        rows = "".join(f"<li>{row}</li>" for row in _items_as_html(setup.items(), ids))
         column.html(f'<strong>{name}</strong><ol class="relscope-found">{rows}</ol>')
     says = {"Left is better": sides[0][0], "Equal": "equal", "Right is better": sides[1][0]}
     with st.container(horizontal=True, horizontal_alignment="center"):
@@ -466,7 +468,7 @@ def _keep_answer(setup: MigrateSetup, option: str, answer: Answer) -> None:
     _keep_answers(setup, replace(answers, answers=(*answers.answers, answer)))
 
 
-def _items_shown(items: Items | None, ids: Sequence[str]) -> list[str]:
+def _items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
     """The text or picture of each id as HTML; the id itself if it has neither."""
     texts = items.texts(ids) if items else [""] * len(ids)
     pictures = items.pictures(ids, _PICTURE) if items and items.has_pictures else [""] * len(ids)
@@ -507,7 +509,7 @@ scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines"""
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         system = segments("Scores", AFTER, "threshold.system", "bridge")
-        threshold = kept(
+        threshold = remembered(
             st.number_input,
             "Threshold of the old model",
             -1.0,
@@ -523,7 +525,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     settings = {"migration": setup.task, "adapter": result.adapter}
     task = ThresholdChange(**settings, system=system, threshold=threshold)
     try:
-        outcome = results.computed(
+        outcome = results.result_of(
             task,
             setup.specs,
             label="Restore the threshold",
@@ -538,7 +540,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     st.markdown(f"**{plain(outcome.describe())}**")
     figure = ThresholdScores(spaces=setup.specs, digests=setup.digests, task=task).draw(outcome)
     exports.figure(figure, "threshold.chart")
-    table = printed(outcome)
+    table = threshold_table(outcome)
     for column in table.columns[1:]:
         table[column] = [short(value, 1 if column == "rows per query" else 3) for value in table[column]]
     st.dataframe(table, hide_index=True, key="threshold.table")
@@ -551,7 +553,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
     exports.download(
         "Download the map (CSV)",
-        delimited(knots),
+        delimited_text(knots),
         "score-map.csv",
         "text/csv",
         "threshold.download",
@@ -716,7 +718,7 @@ def draw(workspace: Workspace) -> None:
             known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
             look = {"label": "Compare the options", "details": setup.details}
             look["unasked_seconds"] = STARTS_ITSELF * known
-            result = results.computed(setup.task, setup.specs, spaces=setup.spaces, **look)
+            result = results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other vectors or settings above. Load your own by Data, at the top left.")

@@ -15,7 +15,7 @@ import streamlit as st
 
 from app import compute, exports, messages, session
 from app.jobs import queue
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.places import FORMER, RESEARCH, Place, go
 from app.plain_text import plain
 from app.session import fit_to_pair
@@ -66,16 +66,16 @@ def _box(table: Table, label: str, kind: str = "") -> str:
     return f'<div class="relscope-papers {kind}" tabindex="0" aria-label="{name}">{table.html()}</div>'
 
 
-def _headed(name: str, unit: str) -> str:
+def _column_title(name: str, unit: str) -> str:
     return name if unit in WORDS or unit == SHARE else f"{name} ({unit})"
 
 
-def published(row: PaperRow) -> str:
+def published_as_html(row: PaperRow) -> str:
     mark, table = '<p class="relscope-mark">published <span>(their data)</span></p>', row.published
     if table is None:
         return mark + small_print(row.note)
     words = [measure.unit in WORDS for measure in table.measures]
-    lines = [[*table.labels, *(_headed(measure.name, measure.unit) for measure in table.measures)]]
+    lines = [[*table.labels, *(_column_title(measure.name, measure.unit) for measure in table.measures)]]
     for labels, cells in table.lines:
         texts = zip(cells, words, strict=True)
         lines.append([*labels, *(cell.text if word else cell.text.replace("-", "−") for cell, word in texts)])
@@ -92,7 +92,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         by_label.setdefault(number.label, {})[number.metric] = number
     alike: dict[tuple[str, ...], list[list[str]]] = {}
     for label, by_metric in by_label.items():
-        head = [_headed(name, percent[number.unit]) for name, number in by_metric.items()]
+        head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
         lines = alike.setdefault(tuple(by_metric), [["", *head]])
         lines.append([label, *(_number(one, percent[one.unit]) for one in by_metric.values())])
     measured = "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
@@ -184,16 +184,17 @@ def draw() -> None:
     own = [verdict.own for verdict in found if verdict.own]
     n_ours = sum(claim.claim.ours for verdict in found for claim in verdict.claims)
     messages.lead(
-        f"Three papers, measured again in <b>{len(found)}</b> experiments. Their patterns {_counted(found)}."
-        " Compare patterns, not values: the papers had other data and models."
+        f"Three papers, measured again in <b>{len(found)}</b> experiments. Their patterns"
+        f" {_counts_in_words(found)}. Compare patterns, not values: the papers had other data and models."
         '<details class="relscope-details"><summary>How this is counted</summary>The papers have'
         f" {len(rows)} tables and figures; {n_measured} have numbers measured here. An experiment is a table"
         f" or figure on one data set, and counts once. Of the"
         f" {sum(len(verdict.claims) for verdict in found)} comparisons, {n_ours} rest on a threshold of ours."
-        f" Without these, {len(own)} experiments are left: the patterns {_counted(own)}. {RULE}</details>"
+        f" Without these, {len(own)} experiments are left: the patterns {_counts_in_words(own)}."
+        f" {RULE}</details>"
     )
     verdicts = {row.id: _verdict(row, results) for row in rows}
-    chosen = _filtered(rows, verdicts, results)
+    chosen = _choose_rows(rows, verdicts, results)
     if not chosen:
         messages.info(
             "No table or figure matches. Change the search or the choices above.", ":material/search_off:"
@@ -209,7 +210,7 @@ def draw() -> None:
         go(*_place(find_row(going)))
 
 
-def _counted(found: Sequence[ClaimVerdict]) -> str:
+def _counts_in_words(found: Sequence[ClaimVerdict]) -> str:
     words = [verdict.word for verdict in found]
     return (
         f"hold in <b>{words.count(HOLDS)}</b>, hold partly in {words.count(PARTLY)}, do not hold in"
@@ -242,7 +243,7 @@ def _in_line(verdict: Shown) -> str:
     return " · ".join(parts)
 
 
-def _filtered(
+def _choose_rows(
     rows: tuple[PaperRow, ...], verdicts: dict[str, Shown], results: dict[str, Ours]
 ) -> list[PaperRow]:
     papers = {row.paper.id: row.paper.short for row in rows}
@@ -250,9 +251,9 @@ def _filtered(
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="papers-choosers"):
         paper = segments("Paper", {_ALL: _ALL} | papers, "papers.paper")
         look = {"format_func": str.capitalize, "width": 220}
-        verdict = kept(st.selectbox, "Verdict", [_ALL, *words], key="papers.verdict", **look)
+        verdict = remembered(st.selectbox, "Verdict", [_ALL, *words], key="papers.verdict", **look)
         look = {"placeholder": "Table 1, digits, anchors …", "icon": ":material/search:", "width": 260}
-        asked = kept(st.text_input, "Search", key="papers.search", **look)
+        asked = remembered(st.text_input, "Search", key="papers.search", **look)
         chosen = [
             row
             for row in rows
@@ -297,7 +298,7 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     else:
         left, right = st.columns([1, 2.2] if not table else [1, 1] if parts else [2.2, 1], gap="large")
     needs = small_print(row.needs, "Their data and models:") if row.needs else ""
-    left.html(published(row) + needs)
+    left.html(published_as_html(row) + needs)
     verdicts = verdicts_of(row, results) if parts else {}
     parts = [verdict_html(on, verdict) for on, verdict in verdicts.items()] + parts
     if row.repeats:
@@ -359,12 +360,16 @@ def _open(row: PaperRow, kind: str) -> None:
         st.session_state[RESEARCH.key] = RESEARCH.tabs[0]
         return
     if run:
-        session.become(f"open {row.name}", _on_words(run, session.workspace()))
+        session.set_workspace(f"open {row.name}", _on_words(run, session.workspace()))
     st.session_state[_GOING] = row.id
 
 
 def _on_words(run: PaperRun, now: Workspace) -> Workspace:
-    n, state, pair = run.settings["n_anchors"], run.settings["random_states"][0], compute.matched(*BUNDLED)
+    n, state, pair = (
+        run.settings["n_anchors"],
+        run.settings["random_states"][0],
+        compute.matched_pair(*BUNDLED),
+    )
     spaces = tuple(dict.fromkeys((*now.spaces, *BUNDLED)))
     changed = replace(
         now, spaces=spaces, source=BUNDLED[0], target=BUNDLED[1], k=run.settings["k"], convention="paper"

@@ -24,7 +24,7 @@ _thread: threading.Thread | None = None
 _known_modules = 0
 
 
-def begin() -> threading.Thread:
+def start() -> threading.Thread:
     global _thread
     _thread = threading.Thread(target=_import, name="first-imports", daemon=True)
     _thread.start()

@@ -29,7 +29,7 @@ from streamlit import config, net_util
 from streamlit.web.server.server_util import get_url
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
-from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signed
+from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signature
 from relcore.base import access, environment
 
 _HEALTH = "/_stcore/health"  # asked by containers, which have no token, at whatever address they have
@@ -85,7 +85,9 @@ class Gate:
     def pass_of(self, key: str, port: int, days_ago: int = 0) -> str:
         """The pass of this browser on a day. It names the day, so that a stolen pass expires, too."""
         day = str(int(time.time() // 86_400) - days_ago)
-        return signed("pass", key, str(port), day, self.token if self._chosen or access.shared() else "")
+        return signature(
+            "pass", key, str(port), day, self.token if self._chosen or access.is_shared() else ""
+        )
 
     def has_let_in(self, key: str, port: int, shown: str) -> bool:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
@@ -203,7 +205,7 @@ class Guard:
 
     def _cookies(self, scope: Scope, key: str) -> list[tuple[bytes, bytes]]:
         port = scope["server"][1]
-        values = {key_cookie(): key + signed("key", key)}
+        values = {key_cookie(): key + signature("key", key)}
         if self._entry.token:
             values[f"{key_cookie()}_{port}"] = self._entry.pass_of(key, port)
         kept = f"Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict"
@@ -215,7 +217,7 @@ def _is_own(asked: HTTPConnection) -> bool:
     """Whether the request names this server, and is not from a page of another scheme, host or port."""
     host, origin = asked.headers.get("host"), asked.headers.get("origin")
     # A proxy in front of the app may speak TLS without saying so.
-    schemes = ("http", "https") if access.shared() else (asked.scope["scheme"].replace("ws", "http"),)
+    schemes = ("http", "https") if access.is_shared() else (asked.scope["scheme"].replace("ws", "http"),)
     return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
 
 

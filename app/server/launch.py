@@ -9,7 +9,7 @@ if str(ROOT) not in sys.path:
 
 from relcore.base import stopping  # noqa: E402
 
-stopping.listen(stopping.leave)
+stopping.listen(stopping._stop_on_signal)
 
 if __name__ == "__main__":
     from streamlit.web.cli import main

@@ -33,7 +33,7 @@ def _available(folder: str | None) -> list[CatalogEntry]:
 
 
 def available(folder: str | None) -> list[CatalogEntry]:
-    return _available(str(access.allowed(folder)) if folder else None)
+    return _available(str(access.readable_path(folder)) if folder else None)
 
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
@@ -57,7 +57,7 @@ def draw() -> None:
 
 def _data_folder() -> str | None:
     """The folder whose files appear in the lists of datasets and spaces; None for RELSCOPE_DATA."""
-    usual = "A folder inside the data folder" if access.shared() else os.environ.get(access.DATA)
+    usual = "A folder inside the data folder" if access.is_shared() else os.environ.get(access.DATA)
     folder = st.text_input(
         "Data folder",
         value=None,
@@ -67,10 +67,10 @@ def _data_folder() -> str | None:
         width=480,
         persist_state="session",
     )
-    if access.shared():
+    if access.is_shared():
         st.caption(sharing.paths())
     try:
-        if not folder or access.allowed(folder).is_dir():
+        if not folder or access.readable_path(folder).is_dir():
             return folder or None
         problem = f"“{folder}” is not a folder on the machine that runs Relscope."
     except SpaceError as error:
@@ -124,7 +124,9 @@ def _describe_entry(entry: CatalogEntry, limit: int) -> loading.ToLoad | None:
     path, tables = Path(spec.name), []
     if not path.is_dir():
         tables = [
-            Path(table) for table in _tables_in(str(access.allowed(path).parent)) if access.may_read(table)
+            Path(table)
+            for table in _tables_in(str(access.readable_path(path).parent))
+            if access.may_read(table)
         ]
         tables = [table for table in tables if table != path]
     proposed = loading.tables_of((path, *tables)).get(path) if tables else None

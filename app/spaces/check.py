@@ -7,14 +7,14 @@ import math
 import streamlit as st
 
 from app import compute, exports, messages
-from app.page_settings import kept
+from app.page_settings import remembered
 from app.plain_text import plain, plain_name
-from app.results import computed, place_of
+from app.results import place_of, result_of
 from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import BUNDLED, Workspace
 from relcore.base.errors import SpaceError
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.catalog.catalog import SpaceSpec
 from relcore.passport.charts import CheckChart
 from relcore.passport.check import FEWEST_ROWS, Checked, CheckRows
@@ -31,7 +31,7 @@ def draw(workspace: Workspace) -> None:
         try:
             if len(compute.load_space(spec)) <= FEWEST_ROWS:
                 continue
-            found = _checked((spec,))
+            found = _check_result((spec,))
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
             continue
@@ -43,15 +43,15 @@ def draw(workspace: Workspace) -> None:
         _details(workspace, checked, labels)
 
 
-def _checked(specs: tuple[SpaceSpec, ...]) -> Checked | None:
+def _check_result(specs: tuple[SpaceSpec, ...]) -> Checked | None:
     """The result for a space, with trusted rows if there are two; None while a job computes it."""
-    return computed(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
+    return result_of(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
 
 
 def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: dict[SpaceSpec, str]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         look = {"format_func": labels.get, "key": f"check.space-{place_of(list(checked))}", "width": 260}
-        spec = kept(st.selectbox, "Space", list(checked), **look)
+        spec = remembered(st.selectbox, "Space", list(checked), **look)
         width = compute.load_space(spec).dimension
         others = [
             one for one in workspace.spaces if one != spec and compute.load_space(one).dimension == width
@@ -61,9 +61,9 @@ def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: di
             "key": f"check.trusted-{place_of(others, spec)}",
         }
         told = "Rows of the model that should have made all, 100 or more, of any texts."
-        trusted = kept(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
+        trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
     specs = (spec,) if trusted == _NONE else (spec, trusted)
-    found = _checked(specs)
+    found = _check_result(specs)
     if found is None:
         return
     for limit in found.limits:
@@ -81,7 +81,7 @@ def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: di
         report = found.report(space.ids)
         for table in report.tables:
             report_table(table)
-        content = delimited(found.rows(space.ids)).encode()
+        content = delimited_text(found.rows(space.ids)).encode()
         exports.download(
             "Download all rows, ranked", content, f"{space.name}-check.csv", "text/csv", "check.csv"
         )

@@ -68,7 +68,7 @@ _MOST_NAMED = 3  # spaces in the name of a step
 def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
     """The result of a function that reads a file which this session may open; read again if the file has
     changed."""
-    return read(access.regular_file(access.allowed(path)), *settings)
+    return read(access.regular_file(access.readable_path(path)), *settings)
 
 
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
@@ -76,7 +76,7 @@ def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     """The files that are spaces, each with its table of metadata or None."""
     described = {path for path in paths if reading.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
-    joined = row_tables.joined(specs, in_order=False)
+    joined = row_tables.with_their_tables(specs, in_order=False)
     tables = ((Path(spec.name), spec.option("metadata")) for spec in joined)
     return {path: Path(table) if table else None for path, table in tables}
 
@@ -126,7 +126,7 @@ def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
     """The options that choose a matrix in the file, and its shape if known; None until one is chosen."""
-    matrices, usual = read_about(_matrices, path) if access.allowed(path).is_file() else ({}, None)
+    matrices, usual = read_about(_matrices, path) if access.readable_path(path).is_file() else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
     if len(matrices) < 2:
@@ -225,12 +225,14 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
-        while taken := _taken(roles(choices), option):  # ignore columns that would get this role by default
+        while taken := _columns_of_role(
+            roles(choices), option
+        ):  # ignore columns that would get this role by default
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
 
 
-def _taken(columns: Columns, option: str) -> list[str]:
+def _columns_of_role(columns: Columns, option: str) -> list[str]:
     ids = option == "id_column"
     role = _ROLES[option]
     return [item.name for item in columns.columns if item.role == role or (ids and item.reason == TEXT_OR)]
@@ -272,7 +274,7 @@ def draw_vectors() -> None:
     with head:  # next to their message
         for message in failed.values():
             messages.error(message)
-        offered = _offered(paths)
+        offered = _waiting_spaces(paths)
         if offered:
             _offer(offered)
     with more.popover("More", icon=":material/tune:"):
@@ -317,7 +319,7 @@ def draw_vectors() -> None:
         load(ready, compare=pair)
 
 
-def _offered(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
+def _waiting_spaces(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
     """The spaces that wait for the user to pair them, if their files are still there."""
     offered = st.session_state.get(_OFFERED, ())
     return offered if {Path(spec.name) for spec in offered} <= set(paths) else ()
@@ -535,7 +537,7 @@ def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
     """Replace spaces by others as one step; raises a SpaceError if one cannot be read."""
     for spec in instead.values():
         compute.load_space(spec)
-    session.become(step, session.with_spaces(session.workspace(), instead))
+    session.set_workspace(step, session.with_spaces(session.workspace(), instead))
 
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
@@ -549,7 +551,7 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
     return row_tables.by_rows(source, target) if likely else None
 
 
-def rejoined(described: Any) -> Any:
+def with_file_paths(described: Any) -> Any:
     """The JSON with file paths restored: files are found by name and digest among those of this session.
 
     Raises a SpaceError where there is none.
@@ -559,10 +561,10 @@ def rejoined(described: Any) -> Any:
 
 def _find(spec: Mapping[str, Any]) -> str:
     name, digest = spec["name"], spec.get("digest")
-    if is_absolute(name) and access.allowed(name).exists():
+    if is_absolute(name) and access.readable_path(name).exists():
         return name
     # a refusal would reveal that the file exists
-    paths = [str(path) for path in _known(spec) if access.may_read(path)]
+    paths = [str(path) for path in _candidate_paths(spec) if access.may_read(path)]
     if paths:
         return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])
     if spec["source"] != "file":
@@ -574,7 +576,7 @@ def _find(spec: Mapping[str, Any]) -> str:
     )
 
 
-def _known(spec: Mapping[str, Any]) -> Iterator[Path]:
+def _candidate_paths(spec: Mapping[str, Any]) -> Iterator[Path]:
     specs = session.workspace().spaces
     loaded = (Path(loaded.name).parent for loaded in specs if loaded.source in ("file", "sample"))
     uploads, data = sorted(session.uploads_folder().glob("*/")), access.data_folder()

@@ -47,7 +47,7 @@ def draw() -> None:
             "Rows in the sample", 1000, 1_000_000, SAMPLE, 10_000, key="shards.rows", width=220, **_KEEP
         )
     places = [place.strip() for place in (first, second) if place.strip()]
-    spaces = [space for place in places if (space := _opened(place))]
+    spaces = [space for place in places if (space := _open_space(place))]
     for space in spaces:
         size = f"{counted(space.n, 'row')} × {space.width:,} in {counted(len(space.shards), 'shard')}"
         st.caption(f"{plain_name(space.name)}: {size}")
@@ -64,7 +64,7 @@ def draw() -> None:
         _load_when_drawn(*st.session_state[_ASKED])
 
 
-def _opened(place: str) -> ShardedSpace | None:
+def _open_space(place: str) -> ShardedSpace | None:
     try:
         filesystem(place)  # asks whether this session may read it, before the cache, which all sessions share
         return _headers(place)

@@ -91,11 +91,11 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
     typed = st.text_input(
         "Or a path on the machine that runs Relscope",
         key="data.path",
-        placeholder=example.replace("~/", "") if access.shared() else example,
+        placeholder=example.replace("~/", "") if access.is_shared() else example,
         help=sharing.help_with_paths("Nothing is copied or changed.") or None,
         persist_state="session",
     ).strip()
-    if access.shared():
+    if access.is_shared():
         st.caption(sharing.paths())
     now = [keep_upload(file, session.uploads_folder()) for file in dropped]
     if st.session_state.get(_DROPPED) is None:
@@ -103,7 +103,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
     paths = [*earlier, *now]
     if typed:
         try:
-            place = access.allowed(typed)
+            place = access.readable_path(typed)
             if place.exists():
                 paths.append(place)
             elif kind != "Vectors" and HUB_NAME.fullmatch(typed):
@@ -118,7 +118,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def kind_of(path: Path) -> Kind:
     """The most likely content of a file or folder; "vectors" if unknown."""
-    path, suffix = access.allowed(path), path.suffix.lower()
+    path, suffix = access.readable_path(path), path.suffix.lower()
     if path.is_dir():
         if reading.is_one_space(path):
             return "Vectors"
@@ -219,7 +219,7 @@ def choose_encoding(path: Path) -> str | None:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def _encoding_of(path: Path) -> str:
-    return reading.encoding_of(access.regular_file(access.allowed(path)))
+    return reading.encoding_of(access.regular_file(access.readable_path(path)))
 
 
 def offer_others(kind: Kind, paths: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ from app import jobs, session
 from app.encode import jobs as encoding_jobs
 from app.plain_text import plain
 from app.tables import chosen_rows
-from relcore.base.access import shared
+from relcore.base.access import is_shared
 from relcore.base.environment import STORE_GB
 from relcore.base.errors import SpaceError
 from relcore.base.settings import UNSET, settings_of
@@ -21,10 +21,10 @@ from relcore.runs.entries import ENVIRONMENT, Summary, digest_of
 def draw() -> None:
     """Draw the tab; a shared app shows only the entries of this session."""
     store = jobs.queue().store
-    mine = map(store.summary, session.member().made) if shared() else store.summaries()
+    mine = map(store.summary, session.member().made) if is_shared() else store.summaries()
     entries = [entry for entry in mine if entry is not None]
-    total, limit = sum(entry.size for entry in entries) if shared() else store.size(), store.limit_bytes
-    where = "for all sessions together" if shared() else f"in {plain(store.root)}"
+    total, limit = sum(entry.size for entry in entries) if is_shared() else store.size(), store.limit_bytes
+    where = "for all sessions together" if is_shared() else f"in {plain(store.root)}"
     st.progress(
         min(1.0, total / limit),
         text=(
@@ -33,7 +33,7 @@ def draw() -> None:
             " are removed."
         ),
     )
-    if shared():
+    if is_shared():
         st.caption(
             "This app is shared, so the store shows what this session made. Other sessions do not see it."
         )
@@ -121,6 +121,6 @@ def _remove(keys: list[str]) -> None:
     """Remove these entries; in a shared app not those that another session made, too."""
     member = session.member()
     for key in keys:
-        if not (shared() and member.wanted_by_others(key)):
+        if not (is_shared() and member.wanted_by_others(key)):
             jobs.queue().store.remove(key)
         member.made.discard(key)

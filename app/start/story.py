@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, panes, session
 from app.components.small_maps import SmallMap, small_maps
-from app.glossary.terms import linked, linked_html, term_html
+from app.glossary.terms import linked_html, term_html, with_links
 from app.places import DATA, EXPLORE, MIGRATE, go
 from app.plain_text import plain_html, plain_name
 from app.saving import DEFAULT_ANCHORS, STEP
@@ -61,7 +61,7 @@ class Words:
 
 
 def words() -> Words:
-    pair = compute.matched(*BUNDLED)
+    pair = compute.matched_pair(*BUNDLED)
     view = replace(default_view(pair.source), n_nearest=_NEAREST)
     return Words(pair, compute.view(pair, replace(_USUAL, view=view)))
 
@@ -257,7 +257,7 @@ def _halves() -> tuple:
     return st.columns([2.8 if st.session_state.get(_PRESENTS) else 2.1, 1], gap="medium")
 
 
-def _say(*paragraphs: str) -> None:
+def _write(*paragraphs: str) -> None:
     st.html("".join(f'<p class="relscope-says">{linked_html(text)}</p>' for text in paragraphs))
 
 
@@ -267,7 +267,7 @@ def two_trainings() -> None:
     with maps:
         draw_maps(of, OWN, "story.maps")
     with says:
-        _say(
+        _write(
             "Word2Vec and FastText read the same novels, each by itself, from its own random start.",
             f"Each has learned a latent space: a vector of 100 numbers for each of {len(of.pair):,} words.",
             f"The maps show {len(of.names)} of these words, near <b>wine</b>, <b>anger</b>, <b>silver</b>,"
@@ -284,7 +284,7 @@ def same_shape() -> None:
         titles = {OWN: "Own axes", "absolute": "The same axes"}
         look = {"format_func": titles.get, "required": True, "default": "absolute"}
         form = st.segmented_control("Axes", list(titles), key="story.axes", **look)
-        _say(
+        _write(
             "In its own axes each model shows the same shape. In the same axes they have nothing in common:"
             " the first number of a word means one thing in Word2Vec and another in FastText.",
             "No training fixes the axes. A space that is turned or mirrored serves its model just as well.",
@@ -299,13 +299,13 @@ def ruler() -> None:
     titles = {"drag": "Drag an anchor", "words": "One word", "plane": "Turn a plane yourself"}
     look = {"format_func": titles.get, "required": True, "default": "drag", "label_visibility": "collapsed"}
     shown = st.segmented_control("Shown", list(titles), key="story.ruler", **look)
-    {"drag": _dragged, "words": _word_by_anchors, "plane": _plane}[shown]()
+    {"drag": _draw_dragging, "words": _word_by_anchors, "plane": _plane}[shown]()
 
 
 _DRAGGED = "story.dragged"  # the anchors after one was moved
 
 
-def _dragged() -> None:
+def _draw_dragging() -> None:
     pair = words().pair
     by = st.session_state.get(_DRAGGED, RULERS)
     view = replace(default_view(pair.source), n_nearest=_NEAREST)
@@ -321,7 +321,7 @@ def _dragged() -> None:
         named = replace(drawing, found=(replace(scene, panes=tuple(titled)), rows))
         panes.show(pair, named, "story.drag", 470, _hear, worded=True, selection=False)
     with says:
-        _say(
+        _write(
             "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
             " similarities to these eight anchors, measured within one model.",
             "<b>Drag a star to another word: the other map follows at once, this one when you let go.</b> Or"
@@ -347,7 +347,7 @@ def _word_by_anchors() -> None:
         word = st.selectbox(
             "A word", pair.ids[:_CHOICES], index=int(pair.source.rows(["bread"])[0]), key="story.word"
         )
-        _say(
+        _write(
             "An <b>anchor</b> is a word that both models know. It is a ruler: how similar another word is"
             " to it can be measured within each model, without any axes.",
             "The coordinates of a word disagree between the models. <b>Its similarities to eight anchors"
@@ -396,7 +396,7 @@ def _plane() -> None:
         degrees = st.slider("Turn by", 0, 360, 130, 5, format="%d°", key="story.turn")
         scale = st.slider("Scale by", 0.5, 1.3, 0.8, 0.1, key="story.scale")
         mirrored = st.toggle("Mirror", value=True, key="story.mirror")
-        _say(
+        _write(
             "A model of two dimensions, and the same model turned, mirrored and scaled. All coordinates"
             " change. <b>The similarities (cosines) to the anchors ★ stay.</b>",
         )
@@ -437,8 +437,8 @@ def how_many() -> None:
         by = tuple(dict.fromkeys((*RULERS, *anchors(of.pair))))[:n]
         found = score(of.pair, "relative", by)
         st.html(share_number(found, f"{_SAME}, by their similarities to {n} anchors."))
-        st.html(columns(_tried("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
-        _say(
+        st.html(columns(_tried_shares("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
+        _write(
             "Each anchor adds one number to the description of a word. <b>Move the slider.</b>",
             "★: the eight anchors of step 3. Few of the others are on the maps.",
         )
@@ -448,7 +448,7 @@ def how_many() -> None:
         draw_maps(Words(of.pair, drawn), "relative", "story.more-maps", by=by)
 
 
-def _tried(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
+def _tried_shares(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
     """The share for each setting of this step that was tried; None for the others."""
     tried = st.session_state.setdefault(key, {})
     tried[name] = found.top1
@@ -503,8 +503,8 @@ def when_it_fails() -> None:
         pair, by, second = case(of.pair)
         found = score(pair, "relative", by)
         st.html(share_number(found, f"{_SAME}."))
-        st.html(columns(_tried("story.cases", name, found, CASES), name))
-        _say(meaning)
+        st.html(columns(_tried_shares("story.cases", name, found, CASES), name))
+        _write(meaning)
     with maps:
         draw_maps(of, "relative", "story.maps", pair, by, second)
 
@@ -610,7 +610,7 @@ def page() -> None:
             st.html(title)
         places = [st.container() if one is other else st.empty() for other in STEPS]
         with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
-            st.markdown(linked(one.answer))
+            st.markdown(with_links(one.answer))
         with places[number - 1]:
             one.draw()
 

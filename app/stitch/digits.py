@@ -15,7 +15,7 @@ from app.components.drawing_pad import drawing_pad
 from app.encode.ready import encoders
 from app.places import CONNECT, go
 from app.plain_text import plain_html
-from app.stitch.try_it import StitchSetup, caption_of, fitted
+from app.stitch.try_it import StitchSetup, caption_of, stitching_of
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import percent, short
 from relcore.catalog.catalog import held_out_ids
@@ -59,7 +59,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
     dataset = ready[setup.specs[0]].dataset
     with pad:
         if chosen != _DRAW:
-            item = _scan(dataset, fitted(setup), chosen)
+            item = _scan(dataset, stitching_of(setup), chosen)
         elif (
             picture := drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", size)
         ) is not None:
@@ -73,7 +73,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         st.caption(seen)
     rows = rows_of([ready[spec] for spec in setup.specs], [item])
     with answers:
-        st.html(table(answers_of(fitted(setup), "relative", rows, reject_unsure=False)))
+        st.html(table(answers_of(stitching_of(setup), "relative", rows, reject_unsure=False)))
 
 
 def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:
@@ -94,7 +94,7 @@ def _setup() -> StitchSetup:
 def _right() -> tuple[dict[str, float], int, float]:
     """The mean share of right answers to the held-out digits by kind of classifier, their number, and the
     chance level."""
-    run = fitted(_setup()).run()
+    run = stitching_of(_setup()).run()
     right = {method: answers == run.truth for method, answers in run.answers.items()}
     own = ~np.eye(len(right["relative"]), dtype=bool)
     shares = {

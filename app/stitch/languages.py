@@ -11,7 +11,7 @@ import streamlit as st
 from app import compute, exports, messages, session, sharing
 from app import jobs as jobs_
 from app.encode import forms, jobs
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.plain_text import plain_name
 from app.sharing import keep_upload
 from app.widgets import space_labels
@@ -69,7 +69,7 @@ def encoder_name(encoder: Encoder) -> str:
     return f"{encoder.title} {encoder.outputs[0]}".strip()
 
 
-def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
+def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
     """The space of each side, from the store or encoded at once if that is quick; else None, with a
     button."""
     queue, missing, specs = jobs_.queue(), {}, []
@@ -92,8 +92,8 @@ def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpe
             _submit({key: missing[key]})
     waiting = {key: side for key, side in missing.items() if key not in running}
     if waiting:
-        costs = [forms.expected(encoder, preview) for *_, encoder, preview in missing.values()]
-        seconds = None if None in costs else jobs_.together(costs)
+        costs = [forms.expected_seconds(encoder, preview) for *_, encoder, preview in missing.values()]
+        seconds = None if None in costs else jobs_.total_seconds(costs)
         what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0]
         st.button(
             f"Encode {plain_name(what)} · {jobs_.cost_in_words(seconds)}",
@@ -110,7 +110,7 @@ def _encoded(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpe
 def _submit(missing: dict) -> None:
     for key, (_, dataset, encoder, preview) in missing.items():
         title = f"{encoder_name(encoder)} · {preview.name}"
-        cost = forms.expected(encoder, preview)
+        cost = forms.expected_seconds(encoder, preview)
         jobs_.queue().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
 
 
@@ -133,7 +133,7 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
     key = f"languages.source-{digest_of(list(tables))[:6]}"
     if len(tables) > 1:  # too many for one row of choices
-        source = kept(st.selectbox, "Pairs from", list(sources), key=key, width=320)
+        source = remembered(st.selectbox, "Pairs from", list(sources), key=key, width=320)
     else:
         source = segments("Pairs from", sources, key)
     if source == _SPACES:
@@ -159,7 +159,9 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     names, place = list(mine.columns), digest_of(list(mine.columns))[:6]
     with st.container(horizontal=True):
         first, second = (
-            kept(st.selectbox, f"Ids of the {side} space", names, index=n, key=f"languages.ids-{n}-{place}")
+            remembered(
+                st.selectbox, f"Ids of the {side} space", names, index=n, key=f"languages.ids-{n}-{place}"
+            )
             for n, side in enumerate(("first", "second"))
         )
     return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
@@ -170,8 +172,8 @@ def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | 
     for number, (column, label) in enumerate(zip(st.columns(2, gap="large"), ("From", "To"), strict=True)):
         with column, st.container(horizontal=True):
             index, key = min(number, len(columns) - 1), f"languages.column-{number}-{place}"
-            name = kept(st.selectbox, label, list(columns), index=index, key=key)
-            encoder = kept(
+            name = remembered(st.selectbox, label, list(columns), index=index, key=key)
+            encoder = remembered(
                 st.selectbox,
                 "Encoder",
                 encoders_for(forms.preview(columns[name]).n),
@@ -184,7 +186,7 @@ def _sentences(columns: Columns, place: str) -> tuple[list[SpaceSpec], Pairs] | 
                 ),
             )
             sides.append((name, columns[name], encoder))
-    specs = _encoded(sides)
+    specs = _encoded_spaces(sides)
     return specs and (specs, ())
 
 
@@ -193,7 +195,7 @@ def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:
     key = f"{key}.space-{digest_of(spaces)[:6]}"
     with st.container(horizontal=True):
         return [
-            kept(st.selectbox, side, spaces, index=n, format_func=titled, key=f"{key}-{n}")
+            remembered(st.selectbox, side, spaces, index=n, format_func=titled, key=f"{key}-{n}")
             for n, side in enumerate(("From", "To"))
         ]
 
@@ -210,10 +212,10 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         most, key = max(2, n - usual.k - 1), f"languages.anchors-{n}"
         known = min(usual.n_anchors, max(2, 2 * n // 3))
-        n_anchors = int(kept(st.slider, "Known pairs", 2, most, known, key=key, width=320))
+        n_anchors = int(remembered(st.slider, "Known pairs", 2, most, known, key=key, width=320))
         with st.popover("Method details", icon=":material/tune:", key="languages.details"):
             helps = {"help": "Draws the known pairs."}
-            state = kept(st.number_input, "Random state", 0, 9999, 0, key="languages.state", **helps)
+            state = remembered(st.number_input, "Random state", 0, 9999, 0, key="languages.state", **helps)
             if set(specs) - set(workspace.spaces):
                 st.button(
                     "Add both to the session",

@@ -14,7 +14,7 @@ from app import compute, exports, jobs, messages, results, session
 from app.encode import forms
 from app.encode import jobs as encoding_jobs
 from app.glossary.card import caption
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.plain_text import bold_numbers, plain, plain_name
 from app.stitch import try_it
 from app.stitch.digits import OPENS
@@ -104,7 +104,7 @@ def _candidates(workspace: Workspace) -> list[SpaceSpec]:
 
 def _use(name: str, example: Example, specs: list[SpaceSpec]) -> None:
     """Add an example's spaces to the session, or compute them on this machine."""
-    seconds = jobs.together([encoder.seconds(example.n) for encoder in example.encoders])
+    seconds = jobs.total_seconds([encoder.seconds(example.n) for encoder in example.encoders])
     if specs:
         st.button(
             "Add to the session",
@@ -154,7 +154,7 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
     family, pair = largest_family(candidates, workspace.models[:2]), set(workspace.models[:2])
     usual = sorted(family, key=lambda spec: spec not in pair)
     specs = tuple(
-        kept(
+        remembered(
             st.multiselect,
             "Encoders",
             candidates,
@@ -165,7 +165,7 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
             help="A head is trained on each of these labelled spaces, and classifies the rows of all.",
         )
     )
-    chosen = kept(
+    chosen = remembered(
         st.pills,
         "Methods",
         list(METHODS),
@@ -197,7 +197,7 @@ def _settings(
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         head = setting_widget(settings_of(StitchSpec)["head"], "stitch.head-kind")
         strategies = [name for name in STRATEGIES if name != "most-frequent" or has_counts]
-        strategy = kept(
+        strategy = remembered(
             st.selectbox,
             "Anchors",
             [*strategies, _SESSION],
@@ -207,11 +207,11 @@ def _settings(
         )
         if strategy != _SESSION:
             usual = min(2 * max(space.dimension for space in rows.spaces), n_train // 2)
-            number = kept(
+            number = remembered(
                 st.number_input, "How many", 1, n_train, usual, 16, key=f"stitch.anchors-{place}", width=130
             )
             anchors = {"strategy": strategy, "n_anchors": int(number)}
-        states = kept(
+        states = remembered(
             st.segmented_control,
             "Random states",
             [1, 3, 5],
@@ -235,7 +235,7 @@ def _settings(
 
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
-    if not kept(
+    if not remembered(
         st.toggle,
         "Labels have an order",
         key=f"stitch.ordered-{place}",
@@ -248,7 +248,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
         return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
     usual, key = sorted(classes, key=natural), f"stitch.order-{place}"
-    chosen = kept(st.multiselect, "From low to high", classes, default=usual, key=key)
+    chosen = remembered(st.multiselect, "From low to high", classes, default=usual, key=key)
     missing = len(classes) - len(chosen)
     if missing:
         st.caption(f"MAE needs all labels: {missing} of {len(classes)} are missing.")
@@ -280,7 +280,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every head.")
         return ""
-    result = results.computed(
+    result = results.result_of(
         setup.spec,
         setup.specs,
         label=f"Stitch {len(setup.specs) * (len(setup.specs) - 1)} pairs",

@@ -18,11 +18,11 @@ from app import compute, exports, live, messages
 from app.components.drawing_pad import camera, drawing_pad, read_picture
 from app.components.page import scripts
 from app.encode.ready import encoders
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.plain_text import plain, plain_html, plain_name
 from app.server import first_imports
 from app.widgets import space_name
-from relcore.base.access import shared
+from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import SpaceSpec
@@ -72,12 +72,12 @@ def shared_rows(order: tuple[str, ...], *spaces: LatentSpace) -> SharedRows:
     return share_rows(spaces, order)
 
 
-def fitted(setup: StitchSetup) -> Stitching:
-    return _fitted(setup, *load_spaces(setup.specs))
+def stitching_of(setup: StitchSetup) -> Stitching:
+    return _stitching_of(setup, *load_spaces(setup.specs))
 
 
 @compute.cached(6, "Fitting every head …")
-def _fitted(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
+def _stitching_of(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
     return Stitching(shared_rows(setup.spec.order, *spaces), setup.spec, setup.spec.random_states[0])
 
 
@@ -94,7 +94,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
     if key not in st.session_state:
         _put_text(dataset, stitching, 0)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kept(
+        remembered(
             st.text_input,
             "A sentence",
             key=key,
@@ -126,19 +126,21 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
     sources = ({"draw": "Draw"} if look.on_dark else {}) | {"test": "Test row", "upload": "Upload"}
-    if not shared():  # the browser's camera belongs to this machine
+    if not is_shared():  # the browser's camera belongs to this machine
         sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
     if source == "test":
         n = len(stitching.split.test)
-        number = kept(st.number_input, f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180)
+        number = remembered(
+            st.number_input, f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180
+        )
         item = _test_item(dataset, stitching, int(number) - 1)
-        return _shown(item, f"Label: {item.truth}")
+        return _show_item(item, f"Label: {item.truth}")
     if source == "draw":
         picture, name = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger"), "drawing"
         with suppress(SpaceError):  # nothing stands out yet
             if picture is not None:
-                return _shown(Item(made_like(picture, look, name)), caption_of(look))
+                return _show_item(Item(made_like(picture, look, name)), caption_of(look))
         return None
     if source == "camera":
         held = "a digit, written thickly on paper," if look.on_dark else "something"
@@ -148,7 +150,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
             return None
         with suppress(SpaceError):  # no test row stands out yet
             seen = strokes_of(picture) if look.on_dark else picture
-            return _shown(Item(made_like(seen, look, name)), caption_of(look))
+            return _show_item(Item(made_like(seen, look, name)), caption_of(look))
         return None
     kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
     file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")
@@ -158,7 +160,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         st.caption(f"The upload is converted to the form the encoders were trained on: {size}{more}.")
         return None
     picture, name = decode_image(file.getvalue(), file.name), file.name
-    return _shown(Item(made_like(picture, look, name)), caption_of(look))
+    return _show_item(Item(made_like(picture, look, name)), caption_of(look))
 
 
 def caption_of(look: Look) -> str:
@@ -168,7 +170,7 @@ def caption_of(look: Look) -> str:
     return f"As the encoders see it{size}"
 
 
-def _shown(item: Item, caption: str) -> Item:
+def _show_item(item: Item, caption: str) -> Item:
     st.image(BytesIO(png_thumbnail(item.item, _SHOWN)), width=_SHOWN, alt=caption)
     st.caption(caption)
     return item
@@ -257,7 +259,7 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         method = segments(label, methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
         one = replace(setup, spec=replace(setup.spec, methods=(method,)))
         together = setup.spec.seconds(load_spaces(setup.specs)) < _FITTED_AT_ONCE
-        stitching = fitted(setup if together else one)
+        stitching = stitching_of(setup if together else one)
         if first.kind == "texts":
             item, place = _text(first.dataset, stitching), st.container()
         else:
@@ -271,7 +273,7 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         offer = ItemOffer(one, stitching, method, own, exports.theme(), known)
         answers, html = offer.answered(item)
         with place:
-            _show(one, answers, item, html, live.offered("stitch.try", offer))
+            _show(one, answers, item, html, live.channel_of("stitch.try", offer))
     except SpaceError as error:
         messages.error(error)
 

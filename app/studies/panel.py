@@ -12,17 +12,17 @@ import streamlit as st
 
 from app import compute, exports, messages, session
 from app.jobs import queue
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.places import RESEARCH
 from app.plain_text import plain, plain_name
-from app.spaces.loading import rejoined
+from app.spaces.loading import with_file_paths
 from app.tables import report_table
 from app.workspace import Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
 from relcore.base.portable import without_paths
 from relcore.base.records import parse
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
@@ -62,7 +62,7 @@ def choose_study() -> Study | None:
     def stay() -> None:  # as the search chose
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
-    kind = kept(
+    kind = remembered(
         st.radio,
         "Study",
         kinds,
@@ -90,11 +90,11 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
     if not option.choices:
         given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
-        on = kept(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
+        on = remembered(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
         if given := st.session_state.get(given):
             return given
         if on and option.name == "spaces":
-            return tuple(_described(spec) for spec in (workspace.source, workspace.target))
+            return tuple(_json_with_digest(spec) for spec in (workspace.source, workspace.target))
         if on and not workspace.anchors:
             st.caption("No anchors in this session yet: choose some in Explore.")
         return workspace.anchors if on else ()
@@ -102,14 +102,14 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     if option.is_tuple:
         look |= {"selection_mode": "multi", "default": option.default}
         # Pills cannot require a choice if they allow several.
-        return kept(st.pills, option.label, **look) or option.default
+        return remembered(st.pills, option.label, **look) or option.default
     if len(option.choices) > 5:
-        return kept(st.selectbox, option.label, index=look["options"].index(option.default), **look)
+        return remembered(st.selectbox, option.label, index=look["options"].index(option.default), **look)
     look |= {"default": option.default, "required": True}
-    return kept(st.segmented_control, option.label, **look)
+    return remembered(st.segmented_control, option.label, **look)
 
 
-def _described(spec: SpaceSpec) -> str:
+def _json_with_digest(spec: SpaceSpec) -> str:
     """A space with its digest, so that a changed file makes new runs."""
     return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
 
@@ -239,7 +239,7 @@ def offer_files(spec: StudySpec) -> None:
 
 
 def _open_file(content: bytes) -> None:
-    open_spec(StudySpec.from_json(rejoined(parse(content, "study file"))))
+    open_spec(StudySpec.from_json(with_file_paths(parse(content, "study file"))))
 
 
 def open_spec(spec: StudySpec) -> None:
@@ -342,7 +342,7 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     st.markdown(f"### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
     st.dataframe(shown, key="studies.runs", column_config={"seconds": seconds})
-    csv, name = delimited(shown.rename_axis("run").reset_index()), f"{runs.study.kind}-runs.csv"
+    csv, name = delimited_text(shown.rename_axis("run").reset_index()), f"{runs.study.kind}-runs.csv"
     exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")
 
 

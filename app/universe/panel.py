@@ -17,7 +17,7 @@ from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
-from app.page_settings import kept, segments
+from app.page_settings import remembered, segments
 from app.places import CONNECT, DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
@@ -87,7 +87,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
             messages.no_anchors()
             return
         label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
-        result = results.computed(
+        result = results.result_of(
             AllPairs.of(metric, **settings), specs, label=label, spaces=spaces, slower=2.0
         )
         if result is None:
@@ -196,14 +196,14 @@ def page(workspace: Workspace) -> None:
             specs, task = _settings(specs, workspace.models[:2])
         if len(specs) < 2:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
-        if apart := [space_name(spec) for spec in specs if spec not in _linked(specs)]:
+        if apart := [space_name(spec) for spec in specs if spec not in _largest_sharing_group(specs)]:
             share = "shares" if len(apart) == 1 else "share"
             told = f":material/link_off: {plain(', '.join(apart))} {share} no rows with the others."
             st.caption(f"{told} No common space can be made. Scores that need none:")
             return compare_scores(workspace, specs)
         if name == _OWN:
-            unconfirmed = _unconfirmed(specs)
-            _ask_pairing(unconfirmed or _unconfirmed(workspace.models[:2]))
+            unconfirmed = _spaces_paired_by_order(specs)
+            _ask_pairing(unconfirmed or _spaces_paired_by_order(workspace.models[:2]))
             if unconfirmed:
                 return None
         if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):
@@ -218,12 +218,12 @@ def page(workspace: Workspace) -> None:
     return None
 
 
-def _unconfirmed(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
+def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
     """Those of these spaces that only an order that nobody has confirmed pairs with another one."""
-    return [one for one in specs if any(_in_order(one, other) for other in specs if other != one)]
+    return [one for one in specs if any(_is_paired_by_order(one, other) for other in specs if other != one)]
 
 
-def _in_order(*pair: SpaceSpec) -> bool:
+def _is_paired_by_order(*pair: SpaceSpec) -> bool:
     return is_pairing_unknown(pair, list(map(compute.load_space, pair)))
 
 
@@ -246,7 +246,7 @@ def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
                 st.rerun()
 
 
-def _linked(
+def _largest_sharing_group(
     specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = (), sure: bool = False
 ) -> list[SpaceSpec]:
     """The largest group of spaces of which each shares rows with another one, in their order; among equal
@@ -254,7 +254,9 @@ def _linked(
     """
 
     def share(one: SpaceSpec, other: SpaceSpec) -> bool:
-        return isinstance(compute.shared_rows(one, other), int) and not (sure and _in_order(one, other))
+        return isinstance(compute.shared_rows(one, other), int) and not (
+            sure and _is_paired_by_order(one, other)
+        )
 
     groups: list[list[SpaceSpec]] = []
     for spec in specs:
@@ -267,10 +269,10 @@ def _linked(
 
 def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
     linked = {base_of(spec) for spec in specs if spec.source == "renamed"}  # their copies have the ids
-    usual = _linked([spec for spec in specs if spec not in linked], pair, sure=True)
-    usual = usual if len(usual) > 1 else _linked(specs, pair)
+    usual = _largest_sharing_group([spec for spec in specs if spec not in linked], pair, sure=True)
+    usual = usual if len(usual) > 1 else _largest_sharing_group(specs, pair)
     chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, usual)
-    lengths = kept(
+    lengths = remembered(
         st.toggle,
         "Keep the lengths of rows",
         key="universe.lengths",
@@ -283,7 +285,7 @@ def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[li
 def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSpec) -> None:
     spaces = [compute.load_space(spec) for spec in specs]
     label = f"Bring {len(specs)} spaces into one"
-    universe = results.computed(task, specs, label=label, unasked_seconds=_STARTS_ITSELF, spaces=spaces)
+    universe = results.result_of(task, specs, label=label, unasked_seconds=_STARTS_ITSELF, spaces=spaces)
     if universe is None:
         return
     digests = tuple(space.digest for space in spaces)
@@ -299,7 +301,7 @@ def _file(workspace: Workspace) -> None:
     """Open a universe file, with those of its spaces that are available here."""
     with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
         file = st.file_uploader(f"A file that ends in {SUFFIX}", type=[SUFFIX[1:]], key="universe.upload")
-        typed = kept(
+        typed = remembered(
             st.text_input,
             "Or its path on the machine that runs Relscope",
             key="universe.path",
@@ -311,7 +313,7 @@ def _file(workspace: Workspace) -> None:
             f"relscope universe a.npy b.npy c.npy -o models{SUFFIX} writes one, and so does “Universe file”"
             " below the models."
         )
-    path = keep_upload(file, session.uploads_folder()) if file is not None else access.allowed(typed)
+    path = keep_upload(file, session.uploads_folder()) if file is not None else access.readable_path(typed)
     universe = _read(path)
     by_name = _here(universe, workspace.spaces)
     missing = [plain(member.name) for member in universe.members if member.name not in by_name]
@@ -372,7 +374,7 @@ def _show(
         _translations(universe, spaces)
 
 
-def _drawn(
+def _exportable(
     recipe: UniverseChart | None,
     chart: str,
     universe: Universe,
@@ -384,7 +386,7 @@ def _drawn(
 
 @compute.cached(8)
 def _rows(recipe: UniverseChart | None, universe: Universe, *spaces: tuple[str, LatentSpace]) -> Exportable:
-    return _drawn(recipe, "rows", universe, dict(spaces))
+    return _exportable(recipe, "rows", universe, dict(spaces))
 
 
 def _chart(
@@ -395,7 +397,7 @@ def _chart(
     if chart == "similarity":
         compare_scores(workspace, list(by_name.values()))
     else:
-        drawn = _drawn(recipe, chart, universe)
+        drawn = _exportable(recipe, chart, universe)
         picked, pair = st.session_state.get(_PICKED), (workspace.source, workspace.target)
         key = f"universe.{chart}-{results.place_of(tuple(by_name.values()), picked, *pair)}"
         pick = None
@@ -440,12 +442,12 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
     st.markdown("### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         look = {"width": 240}
-        source = kept(st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", **look)
+        source = remembered(st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", **look)
         others = [name for name in universe.names if name != source]
-        target = kept(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
+        target = remembered(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
         by_row = f"All {len(spaces[source]):,} rows of {plain(source)}, in their order"
         name = f"{source}-as-{target}.npy"
-        make = partial(_translated, universe, spaces[source], source, target)
+        make = partial(_translated_npy, universe, spaces[source], source, target)
         exports.download(
             "Translated rows", make, name, "application/octet-stream", "universe.rows", help=by_row
         )
@@ -501,7 +503,7 @@ def _texts(space: LatentSpace, ids: pd.Index) -> list[str]:
     ]
 
 
-def _translated(universe: Universe, space: LatentSpace, source: str, target: str) -> bytes:
+def _translated_npy(universe: Universe, space: LatentSpace, source: str, target: str) -> bytes:
     content = BytesIO()
     write_array(content, universe.translate(space.vectors, source, target))
     return content.getvalue()

@@ -33,7 +33,7 @@ from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from relcore.studies.papers import RUNS, SHIPPED, Ours, commit_of, grouped
+from relcore.studies.papers import RUNS, SHIPPED, Ours, commit_of, mean_and_deviation
 
 F1, SIGNED = "weighted F1", "−1 … 1"
 Row = dict[str, Any]
@@ -255,7 +255,7 @@ def main(measures: Mapping[str, Callable[[Row, int, Store], Iterator[Row]]], abo
     numbers = [
         number
         for group in groups
-        for number in grouped([row for row in rows if row.get("group", "") == group], group=group)
+        for number in mean_and_deviation([row for row in rows if row.get("group", "") == group], group=group)
     ]
     facts = (date.today().isoformat(), __version__, round(seconds, 1), tuple(numbers), commit, run.version)
     write(SHIPPED, Ours(name, run.data, dict(run.settings), *facts))

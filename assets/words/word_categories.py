@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 from gensim.test.utils import datapath
 
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 
 # Each section is questions "a b c d" with b to a as d to c: what its first and its second column hold.
 _COLUMNS = {
@@ -64,4 +64,4 @@ def word_categories() -> dict[str, str]:
 
 if __name__ == "__main__":
     rows = pd.DataFrame(sorted(word_categories().items()), columns=["word", "category"])
-    print(delimited(rows, "\t"), end="")
+    print(delimited_text(rows, "\t"), end="")

@@ -3,7 +3,8 @@
 Usually these are all files that the account may read: app and command line serve the person who started
 them. With ``RELSCOPE_SHARE`` the app also serves other people. Then a path, after its symbolic links are
 followed, must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file that `relscope app`
-was given. A session never opens an upload of another one. Code that takes a path from a user calls `allowed`.
+was given. A session never opens an upload of another one. Code that takes a path from a user calls
+`readable_path`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def all_uploads() -> Path:
     return Path(tempfile.gettempdir()) / f"relscope-uploads-{user}"
 
 
-def shared() -> bool:
+def is_shared() -> bool:
     """Whether the app serves people other than the one who started it."""
     return environment.flag(ENVIRONMENT)
 
@@ -81,10 +82,10 @@ def chosen_token() -> str:
 def put_by_session(key: str) -> bool:
     """Whether this session put the key into the store; always True in a worker, or if the app is not
     shared."""
-    return not shared() or _find_asker is None or key in _find_asker().made
+    return not is_shared() or _find_asker is None or key in _find_asker().made
 
 
-def expanded(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """The path with ``~`` replaced.
 
     Raises
@@ -109,7 +110,7 @@ def expanded(path: str | Path) -> Path:
 def data_folder() -> Path | None:
     """The folder in RELSCOPE_DATA; None if it is not set."""
     data = os.environ.get(DATA)
-    return expanded(data) if data else None
+    return expand_home(data) if data else None
 
 
 def check_environment() -> None:
@@ -122,8 +123,8 @@ def check_environment() -> None:
         raise environment.wrong(DATA, "a folder that exists", str(data))
 
 
-def allowed(path: str | Path, *, uploads: bool = True) -> Path:
-    """`expanded`, after a check that the present session may read the path.
+def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
+    """`expand_home`, after a check that the present session may read the path.
 
     In a shared app, the returned path is resolved, and a relative path starts in the data folder. With
     ``uploads=False`` it must not lead into uploads. This is for folders in which one file names others.
@@ -134,12 +135,12 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
         The path leads to the upload of another session, or outside the allowed folders of a shared app. The
         message does not reveal whether the file exists.
     """
-    place, confined = expanded(path), shared()
+    place, confined = expand_home(path), is_shared()
     if not confined and _find_asker is None:
         return place
     asker, data = _find_asker() if _find_asker else AccessContext(), data_folder()
     place = data / place if confined and data else place
-    end, every = resolved(place), all_uploads()
+    end, every = resolve_links(place), all_uploads()
     if end and end.is_relative_to(every.resolve()):
         own = every if _find_asker is None else asker.uploads
         if own and end.is_relative_to(own.resolve()) and (uploads or not confined):
@@ -150,8 +151,13 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
         )
     if not confined:
         return place
-    folders = [*filter(None, [data]), *(Path(one["name"]) for one in _opened() if one["source"] == "folder")]
-    if end and (any(end.is_relative_to(folder.resolve()) for folder in folders) or end in _given()):
+    folders = [
+        *filter(None, [data]),
+        *(Path(one["name"]) for one in _opened_records() if one["source"] == "folder"),
+    ]
+    if end and (
+        any(end.is_relative_to(folder.resolve()) for folder in folders) or end in _files_of_command_line()
+    ):
         return end
     usual = f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads"
     raise SpaceError(
@@ -165,7 +171,7 @@ def need_own_machine(what: str) -> None:
     A visitor must not make this machine connect to others, and a vector database writes into the folder that
     it opens. The addresses of shards that `relscope app` was given stay open.
     """
-    if shared() and what not in [spec["name"] for spec in _opened() if spec["source"] == "sample"]:
+    if is_shared() and what not in [spec["name"] for spec in _opened_records() if spec["source"] == "sample"]:
         usual = (
             "this app is shared, so it opens no databases and no addresses; export the vectors to a file and"
             " upload that"
@@ -175,37 +181,37 @@ def need_own_machine(what: str) -> None:
 
 
 def may_read(path: str | Path) -> bool:
-    """Whether `allowed` accepts the path; lists leave out the paths that it refuses."""
-    if shared():
+    """Whether `readable_path` accepts the path; lists leave out the paths that it refuses."""
+    if is_shared():
         with suppress(SpaceError):
-            return bool(allowed(path))
-    return not shared()
+            return bool(readable_path(path))
+    return not is_shared()
 
 
 def beside(path: Path, other: Path) -> bool:
     """Whether a file next to an opened one may be read as a part of it; False for a link that leads
     elsewhere."""
-    if not shared():
+    if not is_shared():
         return True
-    ends = resolved(path), resolved(other)
+    ends = resolve_links(path), resolve_links(other)
     return all(ends) and (ends[1].parent == ends[0].parent or may_read(other))
 
 
-def resolved(path: Path) -> Path | None:
+def resolve_links(path: Path) -> Path | None:
     """The path with its links followed; None for links in a circle."""
     with suppress(OSError, RuntimeError):
         return path.resolve()
     return None
 
 
-def _given() -> list[Path]:
+def _files_of_command_line() -> list[Path]:
     """The files given to `relscope app`, which every session may open."""
-    files = [spec for spec in _opened() if spec["source"] in ("file", "sample")]
+    files = [spec for spec in _opened_records() if spec["source"] in ("file", "sample")]
     beside = [(spec.get("options") or {}).get("metadata") for spec in files]
     return [Path(path).resolve() for path in (*(spec["name"] for spec in files), *filter(None, beside))]
 
 
-def _opened() -> list[dict[str, Any]]:
+def _opened_records() -> list[dict[str, Any]]:
     return json.loads(os.environ.get(OPENED, "[]"))
 
 

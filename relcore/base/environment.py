@@ -67,7 +67,7 @@ def chosen() -> str:
     SpaceError
         RELSCOPE_DEVICE names no device.
     """
-    return _checked(os.environ.get(DEVICE) or "auto", DEVICE)
+    return _need_device_name(os.environ.get(DEVICE) or "auto", DEVICE)
 
 
 class use_device:
@@ -90,7 +90,7 @@ class use_device:
     def __init__(self, name: str) -> None:
         # The choice is stored in the environment variable, so that processes started later use it, too.
         self._before = os.environ.get(DEVICE)
-        os.environ[DEVICE] = _checked(name, "device")
+        os.environ[DEVICE] = _need_device_name(name, "device")
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +102,7 @@ class use_device:
             os.environ[DEVICE] = self._before
 
 
-def _checked(name: str, what: str) -> str:
+def _need_device_name(name: str, what: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SpaceError(
             f"{what}: expected 'auto', 'cpu', 'torch', 'cuda' or 'cuda:1', got {name!r:.40}; choose one"
@@ -120,7 +120,7 @@ def resolve(name: str | None = None) -> str:
         An unknown name; a GPU that this machine lacks.
     """
     # "auto" is the default of public functions, so it must follow --device and RELSCOPE_DEVICE.
-    name = chosen() if name in (None, "auto") else _checked(name, "device")
+    name = chosen() if name in (None, "auto") else _need_device_name(name, "device")
     if name == "auto":
         return "cuda" if has_gpu() else "cpu"
     if name.startswith("cuda"):
@@ -140,7 +140,7 @@ def torch_name(name: str | None = None) -> str:
     return "cpu" if name == "torch" else name
 
 
-def described() -> str:
+def device_in_words() -> str:
     """The chosen device in words, for --version and the session: ``"cpu"``, ``"cuda (NVIDIA H100)"``."""
     name = resolve()
     if not name.startswith("cuda"):

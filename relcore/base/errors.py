@@ -115,12 +115,12 @@ def extra(name: str = "") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        if (missing := explained(error, name)) is error:
+        if (missing := with_install_hint(error, name)) is error:
             raise
         raise missing from error
 
 
-def explained(error: ImportError, name: str = "") -> Exception:
+def with_install_hint(error: ImportError, name: str = "") -> Exception:
     """An error that says how to install the library; the error itself if no extra installs it."""
     # pandas wraps the ImportError of jinja2
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__

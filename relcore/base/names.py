@@ -95,7 +95,10 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         from relcore.base import plugins
 
         facts = {"family": self._family, **self._usual}
-        return {name: self._kind(**told, **facts) for name, told in plugins.named(self._family, [*self._own])}
+        return {
+            name: self._kind(**told, **facts)
+            for name, told in plugins.plugin_entries(self._family, [*self._own])
+        }
 
     @property
     def own(self) -> dict[str, Entry]:
@@ -108,7 +111,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         if self._private:
             from relcore.base import access
 
-            if access.shared():
+            if access.is_shared():
                 return {}
         return self._found
 

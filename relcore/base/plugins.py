@@ -35,15 +35,15 @@ _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "mem
 
 
 @cache
-def _installed() -> Any:
+def _entry_points() -> Any:
     from importlib.metadata import entry_points  # takes a tenth of a second, so only when it is needed
 
     return entry_points()
 
 
-def named(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """The names that packages add, each with the fields of its `names.Named`."""
-    points = list(_installed().select(group=f"relscope.{family}"))
+    points = list(_entry_points().select(group=f"relscope.{family}"))
     several = Counter(point.name for point in points)
     for point in points:
         name = point.name

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from relcore.base.access import data_folder, expanded
+from relcore.base.access import data_folder, expand_home
 from relcore.base.errors import SpaceError
 from relcore.base.records import parse, read_file
 
@@ -90,7 +90,7 @@ def finder(
         name, short = spec["name"], last_part(spec["name"])
         if short in given:
             return str(given[short].resolve())
-        if _is_there(expanded(name), spec):
+        if _is_there(expand_home(name), spec):
             return name
         path = next(candidates(spec, folders, deep), None)
         if path is None and spec["source"] == "file":

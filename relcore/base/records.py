@@ -163,7 +163,7 @@ def from_json(
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SpaceError):
             raise error.__cause__ from None
-        raise SpaceError(f"{what}: {_explained(str(error), kind, record)}") from None
+        raise SpaceError(f"{what}: {_rephrase(str(error), kind, record)}") from None
     if arrays is None:
         _refuse_unknown(record, to_json(value), what)
     return value
@@ -192,7 +192,7 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
             _refuse_unknown(inner, other, place)
 
 
-def _explained(message: str, kind: Any, given: Any) -> str:
+def _rephrase(message: str, kind: Any, given: Any) -> str:
     """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number …``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")

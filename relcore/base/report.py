@@ -56,7 +56,7 @@ class Table:
 
     def text(self) -> str:
         """The table as aligned text."""
-        return "\n".join(filter(None, (self.title, aligned(self.shown) if self.shown else "")))
+        return "\n".join(filter(None, (self.title, text_table(self.shown) if self.shown else "")))
 
     def html(self) -> str:
         parts = [f"<h4>{escape(self.title)}</h4>" * bool(self.title)]
@@ -161,7 +161,7 @@ class Reported:
         return self.report()._repr_png_()
 
 
-def aligned(rows: Cells, indent: str = "  ") -> str:
+def text_table(rows: Cells, indent: str = "  ") -> str:
     """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the
     right.
     """
@@ -176,7 +176,7 @@ def _numeric(rows: Cells) -> list[bool]:
     return [set("".join(column)) <= _NUMBER for _, *column in zip(*rows, strict=True)]
 
 
-def delimited(rows: pd.DataFrame, sep: str = ",") -> str:
+def delimited_text(rows: pd.DataFrame, sep: str = ",") -> str:
     """The rows as delimited text with a line of names; `load_space` and `read_links` read the same cells
     back. Texts are quoted if necessary."""
     text = rows.to_csv(sep=sep, index=False, lineterminator="\n")

@@ -299,13 +299,13 @@ class MappedRows(NDArrayOperatorsMixin):
             start, stop, step = rows.indices(len(self))
             if step == 1:
                 return self._slice(start, max(start, stop))
-            return self._some(np.arange(start, stop, step))
+            return self._take(np.arange(start, stop, step))
         rows = np.asarray(rows)
         if rows.dtype != bool:
-            return self._some(rows.ravel()).reshape(*rows.shape, self.shape[1])
+            return self._take(rows.ravel()).reshape(*rows.shape, self.shape[1])
         if rows.shape != (len(self),):
             raise IndexError(f"expected a mask of {len(self)} rows, got one of shape {rows.shape}")
-        return self._some(np.flatnonzero(rows))
+        return self._take(np.flatnonzero(rows))
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -371,12 +371,12 @@ class MappedRows(NDArrayOperatorsMixin):
         first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right")
         first = min(first, len(self._parts) - 1)
         if first < last < len(self._parts):
-            return self._some(np.arange(start, stop))
+            return self._take(np.arange(start, stop))
         self.origin.need_unchanged()
-        begin = self._begin(first)
+        begin = self._first_row(first)
         return as_float32(self._parts[first][start - begin : stop - begin])
 
-    def _some(self, rows: np.ndarray) -> np.ndarray:
+    def _take(self, rows: np.ndarray) -> np.ndarray:
         self.origin.need_unchanged()
         n = len(self)
         if rows.size and not (-n <= rows.min() and rows.max() < n):
@@ -388,14 +388,14 @@ class MappedRows(NDArrayOperatorsMixin):
         owner = np.searchsorted(self._ends, rows, side="right")
         for part in np.unique(owner):
             own = np.flatnonzero(owner == part)
-            out[own] = as_float32(self._parts[part][rows[own] - self._begin(part)])
+            out[own] = as_float32(self._parts[part][rows[own] - self._first_row(part)])
         return out
 
-    def _begin(self, part: int) -> int:
+    def _first_row(self, part: int) -> int:
         return int(self._ends[part]) - len(self._parts[part])
 
 
-def mapped(vectors: Any) -> MappedRows | None:
+def as_mapped_rows(vectors: Any) -> MappedRows | None:
     """The rows of a matrix on disk that can be used without a copy: `MappedRows`, or a read-only map of
     float16 or float32; None for others.
     """

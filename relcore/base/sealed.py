@@ -22,7 +22,7 @@ _DTYPES = {"F32": "<f4", "U8": "u1"}
 T = TypeVar("T")
 
 
-def sealed(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
+def file_bytes(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
     """The bytes of a file of float32 and uint8 tensors; `header` is a dataclass whose `checksum` is
     filled in.
 
@@ -39,7 +39,7 @@ def sealed(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 def checked_tensors(
     path: Path, key: str, kind: type[T], layout: int, what: str
 ) -> tuple[T, dict[str, np.ndarray]]:
-    """The header and the tensors of a file that `sealed` wrote; an empty checksum is not checked.
+    """The header and the tensors of a file that `file_bytes` wrote; an empty checksum is not checked.
 
     Raises
     ------
@@ -52,22 +52,22 @@ def checked_tensors(
     with regular_file(path).open("rb") as stream:  # read once, so that the checked bytes are those used
         size, length = os.fstat(stream.fileno()).st_size, int.from_bytes(stream.read(8), "little")
         if length > min(size, _MOST_HEADER) or size > _MOST_BYTES:
-            raise damaged(path.name, *other)
+            raise damaged_file(path.name, *other)
         stream.seek(0)
         content = stream.read(size)
     try:
         parts = dict(deserialize(content))
         text = json.loads(content[8 : 8 + length]).get("__metadata__", {}).get(key)
     except (SafetensorError, ValueError) as error:
-        raise damaged(path.name, other[0], f"{other[1]} ({error!s:.100})") from None
+        raise damaged_file(path.name, other[0], f"{other[1]} ({error!s:.100})") from None
     if unknown := {part["dtype"] for part in parts.values()} - _DTYPES.keys():
-        raise damaged(path.name, "float32 tensors", quote(sorted(unknown)))
+        raise damaged_file(path.name, "float32 tensors", quote(sorted(unknown)))
     if text is None:
-        raise damaged(path.name, f"{what} with its card", f"a safetensors file without {key!r}")
+        raise damaged_file(path.name, f"{what} with its card", f"a safetensors file without {key!r}")
     header = _header(path.name, text, key, kind, layout)
     checksum = header.checksum.encode()
     if checksum and _checksum(content.replace(checksum, _ZEROS.encode(), 1)) != header.checksum:
-        raise damaged(path.name, "the content that was written", "another one, by its checksum")
+        raise damaged_file(path.name, "the content that was written", "another one, by its checksum")
     return header, {
         name: np.frombuffer(part["data"], _DTYPES[part["dtype"]]).reshape(part["shape"])
         for name, part in parts.items()
@@ -88,5 +88,5 @@ def _checksum(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def damaged(name: str, expected: str, got: str) -> SpaceError:
+def damaged_file(name: str, expected: str, got: str) -> SpaceError:
     return SpaceError(f"{name}: expected {expected}, got {got}; copy or make it again")

@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM in commands: the command always prints one line and exits with the code that a shell
 expects.
 
-While nothing is open, as during imports, the process ends at once (`leave`). Otherwise a KeyboardInterrupt
-ends the work in order (`stop`), and a second signal ends it at once.
+While nothing is open, as during imports, the process ends at once (`_stop_on_signal`). Otherwise a
+KeyboardInterrupt ends the work in order (`stop`), and a second signal ends it at once.
 """
 
 # Until `listen` has run, Ctrl-C prints a traceback, so only built-in modules are imported here: `_signal`,
@@ -30,14 +30,14 @@ def listen(handler: "Any") -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def leave(number: int, _: "Any" = None) -> None:
+def _stop_on_signal(number: int, _: "Any" = None) -> None:
     stopped.append(number)
     end(print_stopped())
 
 
 def stop(number: int, _: "Any" = None) -> None:
     if stopped and number in SIGNALS:
-        leave(number)
+        _stop_on_signal(number)
     stopped.append(number)
     raise KeyboardInterrupt
 
@@ -80,7 +80,7 @@ def _again(ignored: "Any") -> None:
 
 def stop_gracefully() -> None:
     """From now on a signal lets the work end in order instead of leaving the process."""
-    if leave in map(signal.getsignal, SIGNALS):
+    if _stop_on_signal in map(signal.getsignal, SIGNALS):
         import warnings
 
         # To format the traceback of the interruption, Python parses lines of libraries, which may warn.
@@ -99,4 +99,4 @@ def stop_at_once() -> None:
     """From now on a signal ends the process at once, because the work is done."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.setitimer(signal.ITIMER_REAL, 0)
-        listen(leave)
+        listen(_stop_on_signal)

@@ -116,7 +116,7 @@ def sweep(folder: Path) -> None:
     """Remove the remains of killed writers from a folder."""
     with suppress(OSError):  # no permission to list it, or another writer removes it
         for left in folder.iterdir():
-            if left.name.startswith(_HIDDEN) and orphaned(left, left.name.removeprefix(_HIDDEN)):
+            if left.name.startswith(_HIDDEN) and is_orphaned(left, left.name.removeprefix(_HIDDEN)):
                 remove(left)
 
 
@@ -147,13 +147,13 @@ def own_name() -> str:
     return "~".join((socket.gethostname(), str(os.getpid()), _began(os.getpid()), uuid.uuid4().hex))
 
 
-def orphaned(path: Path, name: str = "") -> bool:
+def is_orphaned(path: Path, name: str = "") -> bool:
     """Whether the process of this `own_name` has ended; if that is unknown, whether the file is old."""
-    known = ended(name or path.name)
+    known = has_ended(name or path.name)
     return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
 
 
-def ended(name: str) -> bool | None:
+def has_ended(name: str) -> bool | None:
     """Whether the process of this `own_name` has ended; None if it ran on another machine."""
     host, pid, began, *_ = *name.split("~"), "", ""
     if host != socket.gethostname() or not pid.isdecimal():
@@ -198,5 +198,5 @@ def sweep_temporary() -> None:
         for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*~*~*~*"):
             with suppress(OSError):
                 own = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
-                if own and ended(folder.name.removeprefix(_TEMPORARY)):
+                if own and has_ended(folder.name.removeprefix(_TEMPORARY)):
                     remove(folder)

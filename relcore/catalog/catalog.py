@@ -316,12 +316,12 @@ def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
     """Store a space: vectors, ids, labels, counts, name, digest, and `metadata` on how it was made."""
-    arrays = {"ids": packed(list(space.ids))}
+    arrays = {"ids": json_array(list(space.ids))}
     for name, kind in _MARKED.items():
         if isinstance(space.ids, kind):
-            arrays[name] = packed(sorted(space.ids.marks))
+            arrays[name] = json_array(sorted(space.ids.marks))
     if space.labels is not None:
-        arrays["labels"] = packed(list(space.labels))
+        arrays["labels"] = json_array(list(space.labels))
     if space.counts is not None:
         arrays["counts"] = space.counts
     shape, facts = space.vectors.shape, {"name": space.name, "digest": space.digest, **metadata}
@@ -337,14 +337,14 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
 
 def space_of(entry: Entry) -> LatentSpace:
     """The space that `put_encoding` stored."""
-    ids, labels = (unpacked(entry.arrays.get(name)) for name in ("ids", "labels"))
+    ids, labels = (list_from_json_array(entry.arrays.get(name)) for name in ("ids", "labels"))
     vectors, counts = entry.arrays["vectors"], entry.arrays.get("counts")
     if isinstance(vectors, np.memmap):
         origin = _KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
         vectors = MappedRows([vectors.view(np.ndarray)], origin)
     for name, kind in _MARKED.items():
         if name in entry.arrays:
-            ids = kind.of(ids, unpacked(entry.arrays[name]))
+            ids = kind.of(ids, list_from_json_array(entry.arrays[name]))
     return LatentSpace(vectors, ids, name=entry.metadata["name"], labels=labels, counts=counts)
 
 
@@ -359,12 +359,12 @@ class _KnownDigest(Origin):
         return self.digest if columns == self.columns else None
 
 
-def packed(value: Any) -> np.ndarray:
+def json_array(value: Any) -> np.ndarray:
     """JSON as an array: metadata are limited to 100 MB, which the ids of a large dataset would exceed."""
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 
-def unpacked(array: np.ndarray | None) -> list[Any] | None:
+def list_from_json_array(array: np.ndarray | None) -> list[Any] | None:
     value = None if array is None else json.loads(array.tobytes())
     if array is not None and not isinstance(value, list):
         raise TypeError(f"expected a list, got {type(value).__name__}")
@@ -443,12 +443,12 @@ def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Seque
     pairs = [tuple(pair) for pair in pairs]
     key = digest_of("pairing", pairs, *([sorted(confirmed)] if len(confirmed) else []))
     if not store.has(key):
-        arrays = {"pairs": packed(pairs), "confirmed": packed(sorted(confirmed))}
+        arrays = {"pairs": json_array(pairs), "confirmed": json_array(sorted(confirmed))}
         store.put(key, arrays, {"n_pairs": len(pairs)})
     return key
 
 
-def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
+def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
     """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts
     stay.
 
@@ -466,17 +466,17 @@ def _renamed(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpa
             "none: recipes and scripts do not contain links. Run this where they were found, or link again"
             " here (Link reads a links file as known pairs), use them, and export again",
         )
-    pairs = unpacked(entry.arrays["pairs"])
+    pairs = list_from_json_array(entry.arrays["pairs"])
     if not pairs:
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; link the spaces first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
-    confirmed = unpacked(entry.arrays.get("confirmed"))
+    confirmed = list_from_json_array(entry.arrays.get("confirmed"))
     ids = GuessedIds.of([new for new, _ in pairs], confirmed or ())
     ids.unlinked = len(space) - len(kept)
     return kept.with_columns(ids=ids)
 
 
-def _numbered(space: LatentSpace, name: str) -> LatentSpace:
+def _with_row_numbers(space: LatentSpace, name: str) -> LatentSpace:
     """The space with its row numbers as ids; the previous ids become the payload."""
     numbers, before = RowNumbers(len(space)), space.ids.tolist()
     payload = None if before == list(numbers) else before
@@ -504,7 +504,7 @@ def folder_stamp(place: str) -> str:
     if is_address(place):
         return ""
     try:
-        states = [(path, path.stat()) for path in files_in(access.allowed(place))]
+        states = [(path, path.stat()) for path in files_in(access.readable_path(place))]
     except OSError as error:
         raise SpaceError(
             f"{place!r:.200}: expected a folder of shards, got {error.strerror}; check the spelling"
@@ -526,7 +526,7 @@ def _sample(store: Store, place: str, key: str) -> LatentSpace:
         raise _missing_entry(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
     drawn_from = sample.metadata.get("sample of")
     # a session file names any key that it likes
-    if drawn_from is None or (access.shared() and drawn_from != place):
+    if drawn_from is None or (access.is_shared() and drawn_from != place):
         raise _missing_entry(
             store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}"
         )
@@ -583,11 +583,11 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
         encode_again(spec, store or Store())
     options = dict(spec.options)
     if spec.source == "file":
-        path = access.allowed(spec.name)
+        path = access.readable_path(spec.name)
         if "ignore" in options:
             options["ignore"] = ignored_columns(spec)
         if "metadata" in options:
-            options["metadata"] = access.allowed(options["metadata"])
+            options["metadata"] = access.readable_path(options["metadata"])
         return load_space(path, limit=spec.limit, store=store, **options)
     need_access(spec, store)
     if spec.source == "index":
@@ -602,7 +602,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     if spec.source == "sample":
         return _sample(store, spec.name, key)
     base = load(base_of(spec), store, again)
-    return _numbered(base, spec.name) if key == BY_ROW else _renamed(base, store, key, spec.name)
+    return _with_row_numbers(base, spec.name) if key == BY_ROW else _with_new_ids(base, store, key, spec.name)
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
@@ -613,14 +613,14 @@ def files_of(spec: SpaceSpec) -> tuple[str, ...]:
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     """The columns of a table that a spec leaves out."""
-    return _listed(spec, "ignore", "columns")
+    return _names_in_option(spec, "ignore", "columns")
 
 
 UNSCORED = "unscored"  # an option of every spec: ids of rows that an audit excluded from scores
 
 
 def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
-    return _listed(spec, UNSCORED, "ids")
+    return _names_in_option(spec, UNSCORED, "ids")
 
 
 def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
@@ -633,7 +633,7 @@ MOST_KEPT = 20_000
 
 
 def kept_ids(spec: SpaceSpec) -> tuple[str, ...]:
-    return _listed(spec, KEPT, "ids")
+    return _names_in_option(spec, KEPT, "ids")
 
 
 def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
@@ -657,7 +657,7 @@ def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
     return space.take(space.rows(ids), f"{space.name}, {len(ids):,} rows")
 
 
-def _listed(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
+def _names_in_option(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
     names = json_of(spec.option(option) or "[]", f"{option}: expected a list of {what}")
     if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise SpaceError(f"{option}: expected a list of {what} as JSON, got {spec.option(option)!r:.80}")
@@ -668,16 +668,16 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     """Raise a SpaceError unless the present session may open the space; to be called before any cache is
     used.
 
-    A file must be open, see `access.allowed`. An encoding in the store of a shared app must have been made by
-    this session, or from a dataset and with an encoder that this session may read; a key in a session file is
-    not enough.
+    A file must be open, see `access.readable_path`. An encoding in the store of a shared app must have been
+    made by this session, or from a dataset and with an encoder that this session may read; a key in a
+    session file is not enough.
     """
     if spec.source == "sample" and is_address(spec.name):
         access.need_own_machine(spec.name)
     elif spec.source in ("file", "sample"):
-        access.allowed(spec.name)
+        access.readable_path(spec.name)
         if "metadata" in dict(spec.options):
-            access.allowed(spec.option("metadata"))
+            access.readable_path(spec.option("metadata"))
     elif spec.source == "index":
         place_of(spec).need_access()
     elif spec.source == "renamed":
@@ -711,7 +711,7 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
     Only names and headers of files are read, two folders deep, at most 500; texts and tables without vectors
     are left out.
     """
-    folder = access.allowed(data_folder) if data_folder else access.data_folder()
+    folder = access.readable_path(data_folder) if data_folder else access.data_folder()
     entries = [
         _entry(name, SpaceSpec("bundled", name), path, shape_of(path), _DESCRIPTIONS[name], "words")
         for name, path in BUNDLED.items()
@@ -719,7 +719,7 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
     ]
     entries += _files(folder) if folder else ()
     for name, facts in words.MODELS.items():
-        where = "here" if words.downloaded(name) else "needs the network"
+        where = "here" if words.downloaded_file(name) else "needs the network"
         entries.append(CatalogEntry(name, "words", SpaceSpec("gensim-data", name), where, *facts))
     return entries
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import ENCODERS
 from relcore.base.portable import read_json
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
-from relcore.encoders.datasets import TASK, available_datasets, downloaded
+from relcore.encoders.datasets import TASK, available_datasets, is_downloaded
 from relcore.encoders.encoder import HUB_NAME, Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
 from relcore.encoders.words import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
@@ -97,7 +97,7 @@ def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
     SpaceError
         An unknown option.
     """
-    path, (name, *given) = expanded(text), text.split("#")
+    path, (name, *given) = expand_home(text), text.split("#")
     if path.exists() or not any("=" in option for option in given):
         return path, ()
     options = dict(option.partition("=")[::2] for option in given)
@@ -107,7 +107,7 @@ def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
         )
     if "ignore" in options:
         options["ignore"] = json.dumps(options["ignore"].split(","), ensure_ascii=False)
-    return expanded(name), tuple(options.items())
+    return expand_home(name), tuple(options.items())
 
 
 # Encoders and datasets.
@@ -120,10 +120,10 @@ DATASET_HELP = (
 
 
 def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set[str]) -> Encoder:
-    path = expanded(name)
+    path = expand_home(name)
     if path.suffix.lower() == ".json":
         return encoder_from_json(read_json(path, "an encoder"))
-    kind, values = _named(name, dataset.kind)
+    kind, values = _encoder_of_name(name, dataset.kind)
     data = SimpleNamespace(n=len(dataset), classes=(), sizes=())
     for one in settings_of(encoder_class(kind)).values():
         if one.option in given and one.name not in values:
@@ -134,7 +134,7 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
     return encoder_from_json({"encoder": kind, **values})
 
 
-def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
+def _encoder_of_name(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     """The registered encoder that the user names, and its first setting, which follows the colon."""
     known, firsts, choices = {}, {}, {}
     for registered, encoder in ENCODERS.loaded():
@@ -149,7 +149,7 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
         return known[name]
     if value and head in known and firsts[known[head][0]]:
         return known[head][0], {firsts[known[head][0]].name: value}
-    if "/" in name or expanded(name).is_dir():
+    if "/" in name or expand_home(name).is_dir():
         for registered, first in firsts.items():
             if first and encoder_class(registered).kind == kind and first.default is UNSET:
                 return registered, {first.name: name}
@@ -162,7 +162,7 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
 def dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpec:
     listed = {entry.name: entry.spec for entry in available_datasets()}
     head, _, tail = text.partition(":")
-    path = expanded(text)
+    path = expand_home(text)
     if text in listed and not path.exists():
         return listed[text]
     if head == "wikipedia" and tail.isdecimal():
@@ -176,6 +176,6 @@ def dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpe
     if path.is_dir():
         saved = (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
         return DatasetSpec("huggingface" if saved else "folder", str(path), options=options if saved else ())
-    if ("/" in text and HUB_NAME.fullmatch(text)) or downloaded(text):
+    if ("/" in text and HUB_NAME.fullmatch(text)) or is_downloaded(text):
         return DatasetSpec("huggingface", text, options=options)
     raise SpaceError(f"{text!r}: expected {DATASET_HELP}; nothing matches{did_you_mean(text, listed)}")

@@ -57,7 +57,7 @@ def _n_rows(spec: SpaceSpec) -> int | None:
     return None
 
 
-def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
+def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
     """The spaces of these files, in their order, each with the table of metadata that belongs to it.
 
     A table without vectors belongs to earlier vectors with as many rows: to the last file of the same name,
@@ -137,9 +137,9 @@ def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
-def _described(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | None:
+def _table_and_roles(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | None:
     """A function that returns the table about the rows of a file, and the roles of its columns."""
-    path = access.allowed(spec.option("metadata") or spec.name)
+    path = access.readable_path(spec.option("metadata") or spec.name)
     if path.suffix.lower() not in SUFFIXES:
         return None
     chosen: dict[str, Any] = {name: value for name, value in spec.options if name in OPTIONS.values()}
@@ -205,7 +205,7 @@ class TableColumns:
             dataset, self._table = spec.dataset, encoded
             used = {dataset.column, dataset.label_column, dict(dataset.options).get("id_column")}
             self.names = tuple(name for name in label_columns(encoded.columns) if name not in used)
-        elif (described := _described(spec) if spec.source == "file" else None) is not None:
+        elif (described := _table_and_roles(spec) if spec.source == "file" else None) is not None:
             opened, self._columns = described
             if left_out := self._columns.places("left out"):
                 self._table = opened()
@@ -253,7 +253,7 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     if spec.source != "file" and spec.rows_of == spec:
         return []
     items = _items_of_table(spec, space) if spec.source == "file" else []
-    for dataset in _encoded(spec.rows_of) if spec.source != "file" else ():
+    for dataset in _datasets_of(spec.rows_of) if spec.source != "file" else ():
         if len(dataset) == len(space):
             items.append(Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind))
     if space.payload is not None and not any(dataset.kind == "texts" for dataset in items):
@@ -265,12 +265,12 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     return items
 
 
-def _encoded(spec: SpaceSpec) -> list[Dataset]:
+def _datasets_of(spec: SpaceSpec) -> list[Dataset]:
     return [] if spec.dataset is None else [load_dataset(spec.dataset)]
 
 
 def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
-    described = _described(spec)
+    described = _table_and_roles(spec)
     if described is None or not {"text", "pictures"} & {item.role for item in described[1].columns}:
         return []
     opened, columns = described
@@ -290,7 +290,7 @@ def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpac
     datasets = [
         dataset
         for spec in specs
-        for dataset in (row_items(spec, load(spec)) if spec.source == "file" else _encoded(spec))
+        for dataset in (row_items(spec, load(spec)) if spec.source == "file" else _datasets_of(spec))
         if dataset.kind == "texts"
     ]
     if not datasets:

@@ -17,7 +17,15 @@ from relcore.base.report import Report, Table
 from relcore.base.settings import setting
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import space_spec
-from relcore.commands.running import SHARDS_HELP, Bar, CommandOptions, Printed, Shards, by_shard, over_shards
+from relcore.commands.running import (
+    SHARDS_HELP,
+    Bar,
+    CommandOptions,
+    Printed,
+    Shards,
+    is_by_shard,
+    report_over_shards,
+)
 from relcore.files.saving import write_space
 from relcore.runs.store import Store
 from relcore.sharded.operations import adapt_shards
@@ -75,14 +83,14 @@ def run(options: argparse.Namespace) -> Report:
         line = f"{where}: {result.n:,} rows × {result.width:,}{shards}, {mapped}."
         return Report(line, [Table("written", pd.DataFrame([row]))], notes=passes.get("passes", []))
 
-    if by_shard(options, options.source):
+    if is_by_shard(options, options.source):
         if adapter is None or options.add:
             raise SpaceError(
                 "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to"
                 " copy its rows"
             )
         where = options.target
-        return over_shards(
+        return report_over_shards(
             options,
             [options.source],
             lambda run, _, source: adapt_shards(adapter, source, where, run, side=side),

@@ -16,7 +16,7 @@ from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.naming import SPACE_HELP, space_specs
-from relcore.catalog.row_tables import joined
+from relcore.catalog.row_tables import with_their_tables
 from relcore.commands.running import Bar, CommandOptions
 from relcore.runs.store import Context, Store
 from relcore.stores.index import parse_place
@@ -64,9 +64,9 @@ OPTIONS = CommandOptions(
 def run(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
-    shared = options.share or access.shared()
+    shared = options.share or access.is_shared()
     os.environ.pop(access.ENVIRONMENT, None)  # whoever runs the command opens these files to everybody
-    specs = [records.to_json(spec) for spec in opened(options.spaces, options)]
+    specs = [records.to_json(spec) for spec in specs_of_names(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
     environment = {**os.environ, access.OPENED: json.dumps(specs)}
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
     os.execve(sys.executable, command, environment)
 
 
-def opened(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
+def specs_of_names(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
     """The spec of each name, with full paths; all are loaded once, so that errors appear here.
 
     With `options`, folders that are too large are replaced by samples.
@@ -100,7 +100,7 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list[
     specs = []
     for name in names:
         specs += (options and _sample(options, name)) or space_specs(name)
-    specs = joined(specs)
+    specs = with_their_tables(specs)
     for spec in specs:
         load(spec, again=True)
     return [_with_full_paths(spec) for spec in specs]
@@ -113,7 +113,7 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     from relcore.sharded.space import ShardedSpace
 
     index, asked = parse_place(name), options.shards or is_address(name)
-    folder = is_address(name) or os.path.isdir(access.expanded(name))
+    folder = is_address(name) or os.path.isdir(access.expand_home(name))
     if not folder or (index is not None and index.where != name):
         return []
     if not asked and find_spec("fsspec") is None:  # a folder of checkpoints needs none

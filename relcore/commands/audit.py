@@ -16,7 +16,7 @@ from relcore.commands.running import (
     Results,
     Scheduler,
     anchors_of,
-    computed,
+    result_of,
     spaces_of,
     values_of,
 )
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> Report:
     else:
         anchors, partners = anchors_of(options, match(*spaces).source), ()
     task = PairAudit(**values_of(options, PairAudit) | {"anchors": anchors, "partners": partners})
-    outcome = computed(task, specs, spaces, options)
+    outcome = result_of(task, specs, spaces, options)
     if options.output:
         links = outcome.table().rename(columns={"anchor": "source", "partner": "target"})
         links = links.assign(kind=links.suspect.map({True: "suspect", False: "anchor"}))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from relcore.base.errors import SpaceError
-from relcore.base.report import Report, delimited
+from relcore.base.report import Report, delimited_text
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
@@ -79,11 +79,11 @@ def run(options: argparse.Namespace) -> Report:
     need_suffix(options.plan, [".json"])
     spec, task = space_spec(options.space), CheckRows(**values_of(options, CheckRows))
     space = load(spec, again=True)
-    trusted, trusted_spec = _trusted(options.trusted)
+    trusted, trusted_spec = _trusted_rows(options.trusted)
     known = [Passport.load(file) for file in options.known]
     found = check(space, trusted, known, random_state=task.random_state)
     if options.output:
-        write(options.output, delimited(found.rows(space.ids)).encode())
+        write(options.output, delimited_text(found.rows(space.ids)).encode())
     spaces = (space, *([load(trusted_spec)] if trusted_spec else []))
     recipe = {"space": spec, "trusted": trusted_spec, "digests": tuple(one.digest for one in spaces)}
     report = found.report(space.ids, check=lambda: CheckChart(**recipe, check=task).draw((space, found)))
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Report:
     return replace(report, notes=notes)
 
 
-def _trusted(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec | None]:
+def _trusted_rows(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec | None]:
     """Trusted rows, or a passport, with the spec of the space."""
     if name is None:
         return None, None

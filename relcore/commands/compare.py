@@ -23,7 +23,7 @@ from relcore.commands.running import (
     Results,
     Shards,
     anchors_of,
-    by_shard,
+    is_by_shard,
     pair_settings,
     spaces_of,
     values_of,
@@ -74,8 +74,8 @@ def run(options: argparse.Namespace) -> Report:
             raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
         n_queries = int(options.queries)
     metrics = _metrics(options)
-    if by_shard(options, options.source, options.target):
-        return _by_shard(options, n_queries)
+    if is_by_shard(options, options.source, options.target):
+        return _compare_shards(options, n_queries)
     preload_torch()
     settings = values_of(options, ExactScores)
     specs, spaces = spaces_of(options, (options.source, options.target))
@@ -133,8 +133,8 @@ def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
     return names
 
 
-def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
-    from relcore.commands.running import over_shards
+def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Report:
+    from relcore.commands.running import report_over_shards
     from relcore.sharded.operations import ShardedScores, compare_shards
 
     if options.metrics:
@@ -143,7 +143,7 @@ def _by_shard(options: argparse.Namespace, n_queries: int | None) -> Report:
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
-    return over_shards(
+    return report_over_shards(
         options,
         (options.source, options.target),
         lambda run, anchors, *spaces: compare_shards(

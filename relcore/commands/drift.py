@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.naming import SPACE_HELP
-from relcore.commands.running import ByRow, CommandOptions, Results, Scheduler, computed, spaces_of, values_of
+from relcore.commands.running import (
+    ByRow,
+    CommandOptions,
+    Results,
+    Scheduler,
+    result_of,
+    spaces_of,
+    values_of,
+)
 from relcore.drift.check import (
     DriftChart,
     DriftCheck,
@@ -78,7 +86,7 @@ def run(options: argparse.Namespace) -> Report:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
     specs, spaces = spaces_of(options, (options.old, options.new))
-    drift = computed(task, specs, spaces, options)
+    drift = result_of(task, specs, spaces, options)
     verdict = drift.judged(thresholds)
     recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
     recipe |= {"drift": task, "thresholds": thresholds}

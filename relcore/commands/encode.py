@@ -6,7 +6,7 @@ import argparse
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
 from relcore.base.report import Report, Table
@@ -20,7 +20,7 @@ from relcore.catalog.catalog import (
     stored_encodings,
 )
 from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
-from relcore.commands.running import CommandOptions, Printed, Scheduler, described, flag, follow, queue
+from relcore.commands.running import CommandOptions, Printed, Scheduler, flag, follow, help_text, queue
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
 from relcore.files.saving import need_suffix, write_space
@@ -30,7 +30,7 @@ from relcore.runs.store import Store
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
-        text = "; ".join(f"{name}: {described(one)}" for name, one in owners.items())
+        text = "; ".join(f"{name}: {help_text(one)}" for name, one in owners.items())
         with suppress(argparse.ArgumentError):  # for example --json of a plugin
             group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
@@ -93,9 +93,9 @@ def encoded(
 ) -> list[SpaceSpec]:
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
-        local = spec.source in ("file", "folder", "huggingface") and expanded(spec.name).exists()
+        local = spec.source in ("file", "folder", "huggingface") and expand_home(spec.name).exists()
         # workers of a cluster may have another working folder
-        placed = replace(spec, name=str(expanded(spec.name).absolute())) if local else spec
+        placed = replace(spec, name=str(expand_home(spec.name).absolute())) if local else spec
         with queue(options, len(missing)) as cluster:
             jobs = []
             for encoder in missing:

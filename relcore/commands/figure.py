@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> Report:
     given = {}
     for text in options.file:
         name, sign, path = text.rpartition("=")
-        if not sign or not expanded(path).is_file():
+        if not sign or not expand_home(path).is_file():
             raise SpaceError(f"--file: expected NAME=PATH with the path of a file, got {text!r}")
-        given[name] = expanded(path)
+        given[name] = expand_home(path)
     figure = figure_of(options.recipe, options.data, given)
     output = options.output = options.output or Path(figure.filename("pdf"))
     if output.resolve() == options.recipe.resolve():

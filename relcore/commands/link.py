@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, replace
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES
 from relcore.base.report import Report
@@ -16,8 +16,8 @@ from relcore.commands.running import (
     Pair,
     Results,
     Sample,
-    computed,
     is_number,
+    result_of,
     samples,
     values_of,
 )
@@ -72,11 +72,11 @@ def run(options: argparse.Namespace) -> Report:
     elif options.pairs == "none":
         n_seeds = 0
     elif options.pairs is not None:
-        n_seeds, pairs = 0, known_pairs(expanded(options.pairs), "--pairs")
+        n_seeds, pairs = 0, known_pairs(expand_home(options.pairs), "--pairs")
     sides = tuple(zip(*pairs, strict=True))  # every sample of shards contains these ids
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
     spec = spec_of(options, n_seeds, pairs, *spaces)
-    outcome = computed(spec, specs, spaces, options)
+    outcome = result_of(spec, specs, spaces, options)
     if options.output:
         write_links(options.output, links_table(outcome.result))
     recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}

@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> None:
         """The answer to an agent: exit codes 0 and 1 (an alarm) are answers; all other codes are errors."""
         told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
         answered = code in (0, 1) and bool(out)
-        record = shortened(out) if answered else None
+        record = short_record(out) if answered else None
         texts = [json.dumps(record, indent=2, ensure_ascii=False), *told] if answered else told[-1:]
         content = [types.TextContent(text=text) for text in texts]
         return types.CallToolResult(content=content, structured_content=record, is_error=not answered)
@@ -124,7 +124,7 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
             opened.append({"source": "sample", "name": text})
         place = index.where if index else text
         if not is_address(place) and not (index and index.address):
-            path = access.resolved(access.expanded(place))
+            path = access.resolve_links(access.expand_home(place))
             if path is None or not path.exists():
                 raise SpaceError(f"{text!r:.200}: expected a file or folder, got a path where there is none")
             opened.append({"source": "folder", "name": str(path)})
@@ -148,7 +148,7 @@ def need_open(options: argparse.Namespace) -> None:
     for value in vars(options).values():
         for one in value if isinstance(value, list | tuple) else [value]:
             if isinstance(one, Path):
-                access.allowed(one)
+                access.readable_path(one)
             elif isinstance(one, str):
                 _need_open_name(one)
 
@@ -162,10 +162,10 @@ def _need_open_name(text: str) -> None:
     if is_address(text):
         access.need_own_machine(text)
         return
-    place = access.expanded(index.where if index else text.partition("#")[0])
+    place = access.expand_home(index.where if index else text.partition("#")[0])
     # Also for links: the answer must not reveal what a link to the outside leads to.
     if place.is_absolute() or ".." in place.parts or any(map(os.path.lexists, [place, *place.parents[:-1]])):
-        access.allowed(place)
+        access.readable_path(place)
 
 
 # The tools, from the commands' parsers.
@@ -256,7 +256,7 @@ def _text(action: argparse.Action, value: Any) -> str:
     return str(value)
 
 
-def shortened(text: str) -> dict[str, Any]:
+def short_record(text: str) -> dict[str, Any]:
     """The report of a command. Long lists come last and are cut after 100 rows or 10 ids; `left_out` counts
     the rest."""
     record, left_out = json.loads(text), {}

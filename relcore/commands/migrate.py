@@ -19,7 +19,7 @@ from relcore.commands.running import (
     Results,
     Sample,
     all_computed,
-    computed,
+    result_of,
     samples,
     values_of,
 )
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> Report:
     specs, spaces, sampled = samples(options, names)
     if not sampled:
         match(*spaces[:2])  # fails before a job starts
-    result = computed(task, specs, spaces, options)
+    result = result_of(task, specs, spaces, options)
     if answers:
         result = with_answers(result, spaces[0].ids, answers, task.random_state)
     systems = [one for one in AFTER if one in result.found and len(result.queries) >= 2 * FEWEST_QUERIES]
@@ -139,7 +139,7 @@ def run(options: argparse.Namespace) -> Report:
     tables = [*report.tables]
     if options.compress:
         cheaper = CheaperIndex(migration=task, adapter=result.adapter, weight=result.weight)
-        indexes = computed(cheaper, specs, spaces, options).report()
+        indexes = result_of(cheaper, specs, spaces, options).report()
         tables += indexes.tables
         notes += [indexes.sentence, *indexes.notes]
     if options.export:

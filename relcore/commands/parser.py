@@ -109,10 +109,10 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     version = ""
     if "--version" in arguments:
-        from relcore.base.environment import described
+        from relcore.base.environment import device_in_words
         from relcore.files.confined import offers
 
-        version = f"relscope {__version__}; device {described()}; {offers()}"
+        version = f"relscope {__version__}; device {device_in_words()}; {offers()}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="command", required=True, title="commands")
     for name, about in COMMANDS.items():

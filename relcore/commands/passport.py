@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
@@ -32,7 +32,7 @@ from relcore.passport.passport import (
     latest,
     model_at_hand,
     name_recipe,
-    paired,
+    paired_anchors,
     picture_anchors,
 )
 from relcore.runs.store import Store
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> Report:
     if options.output is None:
         raise SpaceError(f"{options.verb}: expected where to write, got no -o; name a file or a folder")
     need_suffix(options.output, [SUFFIX])
-    passport = _made(options)
+    passport = _make_passport(options)
     if options.fingerprint:
         domains = [load(space_spec(name), again=True).vectors for name in options.fingerprint]
         passport = passport.with_fingerprint(domains)
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> Report:
     return Report(line, [Table("written", table)], {"passport": asdict(passport.card)})
 
 
-def _made(options: argparse.Namespace) -> Passport:
+def _make_passport(options: argparse.Namespace) -> Passport:
     card, [source], ids = PassportCard(**values_of(options, PassportCard)), options.files, _ids(options)
     if options.pictures:
         space = _of_pictures(options, source)
@@ -133,7 +133,7 @@ def _made(options: argparse.Namespace) -> Passport:
             )
         space = _rows(source, ids)
         return Passport.of(space, replace(card, model=card.model or space.name))
-    texts = read_lines(ANCHORS if source == BUNDLED else expanded(source), "one text per line")
+    texts = read_lines(ANCHORS if source == BUNDLED else expand_home(source), "one text per line")
     if twice := [text for text, n in Counter(texts).items() if n > 1]:
         raise SpaceError(f"{source}: expected distinct texts, got {quote(twice[:3])} again; remove one")
     if options.vectors is not None:
@@ -186,7 +186,7 @@ def _ids(options: argparse.Namespace) -> list[str]:
     return read_lines(options.ids, "one id per line") if options.ids else []
 
 
-def _found(source: str, ids: Sequence[str]) -> LatentSpace:
+def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
     """The space of this name; for a store, only its rows with these ids."""
     place = parse_place(source)
     if ids and place is not None and place.kind != "npy":
@@ -199,7 +199,7 @@ def _found(source: str, ids: Sequence[str]) -> LatentSpace:
 
 
 def _rows(source: str, ids: Sequence[str]) -> LatentSpace:
-    space = _found(source, ids)
+    space = _space_of(source, ids)
     return space.take(space.rows(ids)) if ids else space
 
 
@@ -210,9 +210,9 @@ def _check(options: argparse.Namespace) -> Report:
             f"{options.ids}: expected {len(passport.ids):,} ids, one per anchor, got {len(ids):,}; write them"
             " in the passport's order"
         )
-    new = _found(options.files[1], ids or passport.ids)
+    new = _space_of(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
-    texts, _, rows = paired(passport, new)
+    texts, _, rows = paired_anchors(passport, new)
     found = check(LatentSpace(rows, texts, name=new.name), passport)  # of a large file only the anchors
     change = found.change
     if options.encoder is not None:

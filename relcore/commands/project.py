@@ -25,8 +25,8 @@ from relcore.commands.running import (
     Printed,
     Shards,
     anchors_of,
-    by_shard,
-    over_shards,
+    is_by_shard,
+    report_over_shards,
     values_of,
 )
 from relcore.files.saving import need_suffix, write_space
@@ -60,7 +60,7 @@ OPTIONS = CommandOptions(
 
 
 def run(options: argparse.Namespace) -> Report:
-    spec, sharded = ProjectionSpec(**values_of(options, ProjectionSpec)), by_shard(options, options.space)
+    spec, sharded = ProjectionSpec(**values_of(options, ProjectionSpec)), is_by_shard(options, options.space)
     if options.whiten and options.similarity != "cosine":
         raise SpaceError(
             f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two"
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> Report:
 
     if sharded:
         settings = {"whiten": options.whiten, "random_state": options.random_state}
-        return over_shards(
+        return report_over_shards(
             options,
             [options.space],
             lambda run, anchors, source: project_shards(

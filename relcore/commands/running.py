@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import STRATEGIES, Named
-from relcore.base.report import Report, delimited, json_lines
+from relcore.base.report import Report, delimited_text, json_lines
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines, visible
 from relcore.base.writing import write
@@ -205,7 +205,7 @@ def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (),
                 add(parser, one.kind, skip=skip)
             if name in skip or not one.help or flag(one.option) in parser._option_string_actions:
                 continue
-            usual, shown = one.start(), {"help": described(one)}
+            usual, shown = one.start(), {"help": help_text(one)}
             if one.nargs == "append":
                 shown |= {"action": "append", "metavar": one.metavar, "dest": one.option}
                 shown |= {
@@ -245,7 +245,7 @@ def flag(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
 
 
-def described(one: Setting) -> str:
+def help_text(one: Setting) -> str:
     """The help text of a setting: its purpose, choices and default."""
     usual = "depends on the data" if callable(one.usual) else one.default if one.several else one.start()
     usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
@@ -298,7 +298,7 @@ def is_number(option: str, text: str) -> bool:
     return number
 
 
-def by_shard(options: argparse.Namespace, *places: str) -> bool:
+def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
     """Whether to read these places shard by shard.
 
     A folder that can be loaded as one space, such as a saved dataset or the shards of one table, is read by
@@ -408,7 +408,7 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
 
 def _path_of(anchors: str) -> Path:
     try:
-        return expanded(anchors)
+        return expand_home(anchors)
     except SpaceError:
         if "," not in anchors:
             raise
@@ -479,7 +479,7 @@ def _text(report: Report, kind: str, written: str = "") -> str:
         record = report.record(**({"output": written} if written else {}))
         return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     if kind in ("csv", "jsonl") and rows is not None:
-        return json_lines(rows) if kind == "jsonl" else delimited(rows)
+        return json_lines(rows) if kind == "jsonl" else delimited_text(rows)
     if kind == "markdown":
         return report.markdown()
     return "\n".join(filter(None, [report.text(), written])) + "\n"
@@ -598,7 +598,7 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
     return ended + sum(shares), len(jobs), f"{number}{status.message or job.title}{left}"
 
 
-def computed(
+def result_of(
     task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
 ) -> Result:
     """The result of a task: from the store, computed here if that is quick, else by a job."""
@@ -611,7 +611,7 @@ def all_computed(
     spaces: Sequence[LatentSpace],
     options: argparse.Namespace,
 ) -> list[Result]:
-    """`computed` for several tasks on the same spaces; their jobs run in parallel."""
+    """`result_of` for several tasks on the same spaces; their jobs run in parallel."""
     store, known = Store(), {task.key(spaces): task for task in tasks}
     results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
     missing = {key: task for key, task in known.items() if key not in results}
@@ -671,7 +671,7 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
         yield Runner(cluster.store, cluster, bar.show), *spaces
 
 
-def over_shards(
+def report_over_shards(
     options: argparse.Namespace,
     places: Sequence[str],
     job: Callable[..., Any],
@@ -718,7 +718,7 @@ def samples(
     SpaceError
         Folders of shards beside other spaces: a sample would share hardly any rows with them.
     """
-    sharded = [by_shard(options, place) for place in places]
+    sharded = [is_by_shard(options, place) for place in places]
     if not any(sharded):
         return *spaces_of(options, places), []
     if not all(sharded):

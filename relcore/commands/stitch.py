@@ -23,8 +23,8 @@ from relcore.commands.running import (
     CommandOptions,
     Results,
     Sample,
-    computed,
     number_or_ids,
+    result_of,
     samples,
     values_of,
 )
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> Report:
     specs, spaces, sampled = samples(options, options.spaces)
     spec = spec_of(options, specs, spaces, share_rows(spaces, options.order))
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
-    result = computed(spec, specs, spaces, options)
+    result = result_of(spec, specs, spaces, options)
     report = result.report(options.metric, specs, [space.digest for space in spaces])
     return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
 

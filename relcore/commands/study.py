@@ -12,7 +12,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.base.portable import read_json
-from relcore.base.report import Report, Table, delimited, json_lines
+from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
 from relcore.commands.running import Bar, CommandOptions, Results, Scheduler, queue
@@ -51,11 +51,11 @@ def run(options: argparse.Namespace) -> Report:
         return studies_report()
     study, store = study_of(spec.kind), Store()
     runs = StudyRuns(study, spec)
-    table = runs.table(store) if options.table or not runs.missing(store) else _finished(options, runs)
+    table = runs.table(store) if options.table or not runs.missing(store) else _results(options, runs)
     if options.output:
         lined = options.output.suffix.lower() == ".jsonl"
         rows = table.rename_axis("run").reset_index()
-        write(options.output, (json_lines if lined else delimited)(rows).encode())
+        write(options.output, (json_lines if lined else delimited_text)(rows).encode())
     return study_report(runs, table, store, options.chart)
 
 
@@ -94,7 +94,7 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
     return values
 
 
-def _finished(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
+def _results(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
     with queue(options, len(runs.missing(Store()))) as cluster, Bar(options) as bar:
         try:
             return runs.finish(
@@ -112,13 +112,13 @@ def studies_report() -> Report:
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     rows = [{"study": kind, "question": one.question, "paper": one.paper} for kind, one in studies.items()]
     texts = [
-        "\n".join([f"{kind}: {one.question}", f"  {one.paper}", *map(_described, one.options)])
+        "\n".join([f"{kind}: {one.question}", f"  {one.paper}", *map(_option_in_words, one.options)])
         for kind, one in studies.items()
     ]
     return Report("\n\n".join(texts), [Table("rows", pd.DataFrame(rows))])
 
 
-def _described(option: Setting) -> str:
+def _option_in_words(option: Setting) -> str:
     if option.name == "spaces":
         return (
             "  spaces  with --spec, a study file saved in Research, Studies; default: the bundled word spaces"

@@ -21,8 +21,8 @@ from relcore.commands.running import (
     CommandOptions,
     Results,
     Scheduler,
-    computed,
     loaded_spaces,
+    result_of,
     values_of,
 )
 from relcore.files.saving import need_suffix, write_space
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> Report:
     specs = [spec for text in options.spaces for spec in space_specs(text)]
     specs, spaces = loaded_spaces(options, specs)
     task = UniverseSpec(**values_of(options, UniverseSpec))
-    universe = computed(task, specs, spaces, options)
+    universe = result_of(task, specs, spaces, options)
     if options.output:
         universe.save(options.output)
     digests = tuple(space.digest for space in spaces)

@@ -132,7 +132,7 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
     return np.asarray((space.counts if column == "counts" else space.norms)[rows], dtype=np.float64)
 
 
-def colored(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
+def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
     """The view coloured by the column in `spec`; unchanged if that is pivots or labels.
 
     Raises
@@ -278,10 +278,10 @@ def class_groups(space: LatentSpace) -> tuple[np.ndarray, list[str]]:
     """
     if space.labels is None:
         raise SpaceError(f"groups 'classes': {space.name!r} has no labels; compare clusters")
-    return _numbered(space.labels)
+    return _class_numbers(space.labels)
 
 
-def _numbered(labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def _class_numbers(labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
     names = sorted(set(labels) - {""})
     numbers = {name: number for number, name in enumerate(names)} | {"": -1}
     return np.array([numbers[label] for label in labels]), names
@@ -403,7 +403,7 @@ def named_clusters(
     """
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
-        numbers, names = _numbered(labels)
+        numbers, names = _class_numbers(labels)
         if len(names) <= _MOST_LABELS:
             return Clusters(numbers, tuple(names))
     if len(rows) < _FEWEST_ROWS:
@@ -547,14 +547,14 @@ def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
     else:
         content = values_of(match, column, rows)
     if isinstance(content, np.ndarray):
-        return _binned(column, title, content)
+        return _histogram(column, title, content)
     numbers, names, _ = classes_of(content)
     if len(names) < 2 or np.mean(numbers >= 0) < _TELLING:
         return None
     return Facet(column, title, np.where(numbers < 0, NO_CODE, numbers).astype(np.uint8), names)
 
 
-def _binned(column: str, title: str, values: np.ndarray) -> Facet | None:
+def _histogram(column: str, title: str, values: np.ndarray) -> Facet | None:
     scale, known = ColorScale.of(values, title), np.isfinite(values)
     if scale.low == scale.high:
         return None

@@ -25,7 +25,7 @@ from relcore.engine.device import Array, NumpyDevice, device_of, release
 from relcore.engine.engine import Engine, Moments
 from relcore.engine.nearest import top_rows
 from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
-from relcore.maps.reduction import ReductionSpec, aligned, axis_signs, leading_axes
+from relcore.maps.reduction import ReductionSpec, align_maps, axis_signs, leading_axes
 from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
 from relcore.panes.page import PageUnits
 from relcore.represent.similarity import inverse_root, mean_of
@@ -280,7 +280,7 @@ class LiveComparison:
         for form in self.forms:
             both = zip(self.shown, self._weights(form), strict=True)
             pictures = [np.array(self.where.get(self._drawn(units, *weights))) for units, weights in both]
-            found[form] = pictures if form == TWO else aligned(pictures, self.reduction)
+            found[form] = pictures if form == TWO else align_maps(pictures, self.reduction)
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
@@ -356,9 +356,11 @@ class LiveComparison:
                 self._axes[form, side] = axes
                 axes, mean = axes[:, :2], mean @ axes[:, :2]
             found.append((basis @ axes, mean))
-        return self._turned(found)
+        return self._turn_onto_reference(found)
 
-    def _turned(self, found: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _turn_onto_reference(
+        self, found: list[tuple[np.ndarray, np.ndarray]]
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The maps turned onto the reference as by `orient_pairs`; its products follow from those of the
         rows."""
         onto = self.held.onto

@@ -102,7 +102,7 @@ def comparison_report(
         facts,
         pair=pair,
         anchors=anchors,
-        also=[*_unmatched(scores, pair), *filter(None, [disagreement(scores)])],
+        also=[*_mismatch_notes(scores, pair), *filter(None, [disagreement(scores)])],
         figures=figures,
     )
 
@@ -181,7 +181,7 @@ def disagreement(scores: Scores) -> str:
     )
 
 
-def _unmatched(scores: Scores, pair: Match) -> list[str]:
+def _mismatch_notes(scores: Scores, pair: Match) -> list[str]:
     """A note if rows that were paired by their order do not match."""
     ranks = [by_metric["mrr"] for by_metric in scores.values() if "mrr" in by_metric]
     if not isinstance(pair.ids, RowNumbers) or not ranks:

@@ -149,7 +149,7 @@ def rank_rows(
         best = np.argsort(-by_space[1 - side], kind="stable")[:_FEEDBACK]
         by_space[side] = _similarities(spaces[side], _mean_direction(spaces[side], best))
         descriptions[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"
-    return _fused(by_space, lists, n_each, (descriptions[0], descriptions[1]))
+    return _fuse_rankings(by_space, lists, n_each, (descriptions[0], descriptions[1]))
 
 
 def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
@@ -163,7 +163,7 @@ def _mean_direction(space: LatentSpace, rows: np.ndarray, weights: np.ndarray | 
     return np.average(unit_rows(space.vectors[rows], mean), axis=0, weights=weights).astype(np.float32) + mean
 
 
-def _fused(
+def _fuse_rankings(
     by_space: Sequence[np.ndarray], lists: Sequence[np.ndarray], n_each: int, how: tuple[str, str]
 ) -> Ranking:
     ranks = []

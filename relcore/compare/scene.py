@@ -24,11 +24,11 @@ from relcore.compare.columns import (
     Cells,
     are_readable_ids,
     cells_of,
-    colored,
     kept_rows,
     lacks_names,
     named_clusters,
     of_rows,
+    with_color_column,
 )
 from relcore.compare.live import (
     FORMS,
@@ -196,12 +196,12 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the second colouring, or None without one. Errors as in `colored`."""
+    """The same rows in the second colouring, or None without one. Errors as in `with_color_column`."""
     if not look.second:
         return None
     spec = replace(spec, color_by=look.second)
     if look.second in NUMBERS or look.second.startswith(COLUMN):
-        return colored(matched, view, spec, cells)
+        return with_color_column(matched, view, spec, cells)
     return same_rows(matched.source, spec, view.rows)
 
 
@@ -245,7 +245,7 @@ def comparison_scene(
     """The scene that a recipe describes; `oriented` turns maps as `orient_pairs` does."""
     matched = matched or load_models(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
-    view = colored(
+    view = with_color_column(
         matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells
     )
     widths = [space.dimension for space in matched.spaces]
@@ -503,10 +503,10 @@ def show(
     """
     from relcore.panes.widget import PanesWidget
 
-    need_distinct("panes", _listed("panes", panes, "a list of representations"), PANES)
+    need_distinct("panes", _as_tuple("panes", panes, "a list of representations"), PANES)
     if len(panes) > 2:
         raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
-    if len(_listed("others", others, "a list of spaces")) > MOST_OTHERS:
+    if len(_as_tuple("others", others, "a list of spaces")) > MOST_OTHERS:
         raise SpaceError(f"others: expected at most {MOST_OTHERS} more spaces, got {len(others)}")
     given = (source, target, *others)
     source, target, *others = (load_words(one) if isinstance(one, str | Path) else one for one in given)
@@ -515,12 +515,12 @@ def show(
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
         n_anchors = usual_anchors(len(pair)) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
-    anchors = _listed("anchors", anchors, "a list of ids, or how many")
+    anchors = _as_tuple("anchors", anchors, "a list of ids, or how many")
     drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))
     return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom, live=live)
 
 
-def _listed(name: str, given: Any, what: str) -> tuple:
+def _as_tuple(name: str, given: Any, what: str) -> tuple:
     """The argument as a tuple; a string raises an error, because it would be split into letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
@@ -533,14 +533,14 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
         return make_view(pair.source, spec)
     if isinstance(color_by, str):
         spec = replace(spec, color_by=color_by)
-        return colored(pair, make_view(pair.source, spec), spec)
-    values = list(_listed("color_by", color_by, "a name, or one value per row of the source"))
+        return with_color_column(pair, make_view(pair.source, spec), spec)
+    values = list(_as_tuple("color_by", color_by, "a name, or one value per row of the source"))
     if len(values) != len(source):
         raise SpaceError(
             f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}"
         )
     spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(values, index=source.ids)
-    return colored(pair, make_view(pair.source, spec), spec, lambda name: own)
+    return with_color_column(pair, make_view(pair.source, spec), spec, lambda name: own)
 
 
 def _drawing(

@@ -42,7 +42,7 @@ from relcore.scores.measures import FEATURE_ROWS
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, find_neighbours, jaccard_rows
 from relcore.scores.score import PAIR_PERMUTATIONS, ChanceLevel, Interval, PairScores, Score, best_by_chance
 from relcore.scores.score import SAMPLED_ROWS as BEST_ROWS
-from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows, marked, match
+from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows, match, with_common_marks
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
@@ -164,7 +164,7 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
     ) -> ChanceLevel | None:
         if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):
             return None
-        spaces = marked(spaces)
+        spaces = with_common_marks(spaces)
         rows = self.measure.held_out(spaces[0], self).queries(BEST_ROWS)
         forms = self.measure.forms(spaces, rows, self)
         if forms is None:

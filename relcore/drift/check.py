@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import records
-from relcore.base.access import expanded, regular_file
+from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import Named
 from relcore.base.numbers import general, short
@@ -117,7 +117,7 @@ class Thresholds:
 
 def read_thresholds(path: str | Path) -> Thresholds:
     """The thresholds in a .toml file; missing ones take their defaults."""
-    path = expanded(path)
+    path = expand_home(path)
     if (suffix := path.suffix.lower()) != ".toml":
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got {suffix or 'no suffix'}")
     if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
@@ -610,7 +610,7 @@ def report(
         for name in SITUATIONS
     ]
     rows = [["situation", "quantity", "class", "value", "noise", "threshold", ""]]
-    checks = ordered(verdict)
+    checks = by_severity(verdict)
     listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_ROWS]
     for check in listed:
         measure = check.measure
@@ -639,7 +639,7 @@ def report(
     return Report(facts["headline"], tables, facts, [*verdicts, *notes], figures or {})
 
 
-def ordered(verdict: DriftVerdict) -> list[Check]:
+def by_severity(verdict: DriftVerdict) -> list[Check]:
     return sorted(
         verdict.checks,
         key=lambda check: (

@@ -243,7 +243,7 @@ def across(old: SearchedRows, new: SearchedRows) -> Across:
     return Across(lost, changed_rows(old.nearest, others, directions, blur, base), rank)
 
 
-def jittered(vectors: np.ndarray, jitter: float, rng: np.random.Generator) -> np.ndarray:
+def with_jitter(vectors: np.ndarray, jitter: float, rng: np.random.Generator) -> np.ndarray:
     rows = rng.standard_normal(vectors.shape, dtype=np.float32)
     rows *= (jitter / np.sqrt(vectors.shape[1]) * lengths(vectors)).astype(np.float32)[:, None]
     rows += vectors
@@ -330,7 +330,7 @@ def neighbour_shares(
     if len(old) > _NOISE_ROWS:
         rows = np.union1d(queries, rng.choice(len(old), _NOISE_ROWS, replace=False))
         old, queries = old[rows], np.searchsorted(rows, queries)
-    draws = [compared(*(jittered(old, jitter, rng) for _ in range(2)), queries)[0] for _ in range(n_draws)]
+    draws = [compared(*(with_jitter(old, jitter, rng) for _ in range(2)), queries)[0] for _ in range(n_draws)]
     noise = {name: np.mean([shares[name] for shares in draws], axis=0) for name in measured}
     return NeighbourShares(measured, noise, rank, float(uncentred.mean()))
 
@@ -411,7 +411,7 @@ def broken(
     alive, moved, repeated = here & ~zero & ~empty, never.copy(), np.zeros((2, len(old)), dtype=bool)
     sides = pair.target.vectors, pair.source.vectors
     moved[alive], typical = out_of_place(*sides[::-1], jitter)
-    repeated[:, alive] = [_repeated(*order, max(jitter, typical)) for order in (sides, sides[::-1])]
+    repeated[:, alive] = [_repeated_rows(*order, max(jitter, typical)) for order in (sides, sides[::-1])]
     shares = {
         "missing": (~here, never, ~never),
         "zero": (zero, empty, here),
@@ -462,7 +462,7 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
 
 
 # Rows (n,) that are equal to an earlier row, although in the other version the two differ by more than noise.
-def _repeated(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
+def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
     _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
     first, found = first[codes], np.zeros(len(codes), dtype=bool)
     again = np.flatnonzero(first != np.arange(len(first)))

@@ -149,7 +149,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
             sentences = entry.arrays["text"].tobytes().decode().split("\n")
             parts = np.split(np.array(sentences, dtype=object), np.cumsum(entry.arrays["counts"])[:-1])
             return {title: list(part) for title, part in zip(entry.metadata["titles"], parts, strict=True)}
-    articles = _parsed(path)
+    articles = _sentences_by_article(path)
     text = "\n".join(sentence for sentences in articles.values() for sentence in sentences)
     arrays = {"text": np.frombuffer(text.encode(), np.uint8)}
     arrays["counts"] = np.array([len(sentences) for sentences in articles.values()])
@@ -159,7 +159,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
     return articles
 
 
-def _parsed(path: Path) -> dict[str, list[str]]:
+def _sentences_by_article(path: Path) -> dict[str, list[str]]:
     """The sentences of paragraphs; headings, lists and tables are left out."""
     from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
@@ -288,7 +288,7 @@ class ItemRows:
         if value.get("bytes") or not path:
             return value.get("bytes")
         try:
-            place = access.allowed((self._table.folder or Path()) / path)
+            place = access.readable_path((self._table.folder or Path()) / path)
             return image_file(place) if place.exists() else place.read_bytes()
         except (OSError, SpaceError) as error:
             got = getattr(error, "strerror", None) or error
@@ -471,7 +471,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
     import datasets
 
     config = spec.settings(config=None, empty=None, id_column=None)["config"]
-    folder, here = hub_folder(spec.name), downloaded(spec.name)
+    folder, here = hub_folder(spec.name), is_downloaded(spec.name)
     if folder is not None:
         return _loaded(str(folder), config, spec.split, folder.name)
     if not HUB_NAME.fullmatch(spec.name):
@@ -479,7 +479,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
             f"expected a folder or the hub's name of a dataset ('owner/name'), got {spec.name!r}, where there"
             " is nothing; check the spelling, or choose the source 'file' for a single file"
         )
-    if access.shared() and not here:
+    if access.is_shared() and not here:
         raise SpaceError(
             f"{spec.name!r:.80}: this app is shared, so it downloads no datasets; ask whoever runs it to"
             " download this one"
@@ -497,12 +497,12 @@ def hub_table(spec: DatasetSpec) -> HubTable:
         return _loaded(spec.name, config, spec.split, short)
 
 
-def downloaded(name: str) -> bool:
+def is_downloaded(name: str) -> bool:
     """Whether the hub's dataset was loaded on this machine before."""
     home = Path(
         os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     )
-    cache = access.expanded(os.environ.get("HF_DATASETS_CACHE") or home / "datasets")
+    cache = access.expand_home(os.environ.get("HF_DATASETS_CACHE") or home / "datasets")
     return (cache / name.replace("/", "___")).is_dir()
 
 
@@ -633,7 +633,7 @@ def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEnt
 
     Reads only names and headers of files, and lists at most 200.
     """
-    folder = access.allowed(data_folder) if data_folder else access.data_folder()
+    folder = access.readable_path(data_folder) if data_folder else access.data_folder()
     entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
     return [*_bundled(), *entries]
 

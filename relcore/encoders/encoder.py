@@ -209,10 +209,10 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 def dataset_place(spec: DatasetSpec) -> Path | None:
     """The file or folder of a dataset; None if it has no path.
 
-    Raises a SpaceError if the caller may not read it; see `access.allowed`.
+    Raises a SpaceError if the caller may not read it; see `access.readable_path`.
     """
     if spec.source in ("file", "folder"):
-        return access.allowed(spec.name)
+        return access.readable_path(spec.name)
     if spec.source == "huggingface":
         return hub_folder(spec.name)
     return None
@@ -222,15 +222,15 @@ def hub_folder(name: str) -> Path | None:
     """The folder of a dataset or model given as a folder or a hub's name; None if there is none.
 
     In a shared app only an absolute path counts as a folder, and uploads never do, because files such as
-    tokenizer_config.json can name other files that libraries would read. Raises as `access.allowed`.
+    tokenizer_config.json can name other files that libraries would read. Raises as `access.readable_path`.
     """
-    if access.shared():
+    if access.is_shared():
         if HUB_NAME.fullmatch(name):
             return None
-        folder = access.allowed(name, uploads=False)
+        folder = access.readable_path(name, uploads=False)
         return folder if folder.is_dir() else None
-    folder = access.expanded(name)
-    return access.allowed(folder) if name and folder.is_dir() else None
+    folder = access.expand_home(name)
+    return access.readable_path(folder) if name and folder.is_dir() else None
 
 
 # Test the network before a download, so that an error comes at once, not after retries.
@@ -284,7 +284,7 @@ class Encoder(ABC):
     __post_init__ = check
 
     @classmethod
-    def offered(cls) -> bool:
+    def is_offered(cls) -> bool:
         """Whether Data offers the encoder: not if it is for studies or an optional library is missing."""
         return True
 

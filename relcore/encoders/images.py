@@ -67,7 +67,7 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
     """A PNG of the picture, resized so that its longer side has `size` pixels."""
     from PIL import Image
 
-    image = _shown(image)
+    image = _browser_image(image)
     scale = size / max(image.size)
     shape = tuple(max(1, round(side * scale)) for side in image.size)
     content = io.BytesIO()
@@ -77,7 +77,7 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
     return content.getvalue()
 
 
-def _shown(image: Image) -> Image:
+def _browser_image(image: Image) -> Image:
     """The picture in a mode that browsers support; more than 8 bits are stretched to the range."""
     from PIL import Image
 

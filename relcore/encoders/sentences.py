@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from relcore.base.access import allowed
+from relcore.base.access import readable_path
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder
@@ -162,7 +162,7 @@ class PooledWords(TrainedEncoder):
 
     def _source(self) -> str:
         """A name for `load_words`, or a path that the caller may read."""
-        return self.words if self.words in BUNDLED else str(allowed(self.words))
+        return self.words if self.words in BUNDLED else str(readable_path(self.words))
 
     def train(self, dataset: Dataset, report: Progress) -> Trained:
         require_texts(dataset)
@@ -293,7 +293,7 @@ class OnnxText(Encoder):
         """The graph and its tokenizer."""
         if self.model == PARAPHRASE:
             return _paraphrase(), minilm_folder() / "tokenizer.json"
-        place = allowed(self.model, uploads=False)
+        place = readable_path(self.model, uploads=False)
         folder = place if place.is_dir() else place.parent
         named = (
             [place] if place.suffix == ".onnx" else [folder / "model.onnx", folder / "onnx" / "model.onnx"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from relcore.base.access import may_read, shared
+from relcore.base.access import is_shared, may_read
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, quote
 from relcore.base.settings import setting
@@ -58,7 +58,7 @@ def model_folder(name: str) -> Path:
         A folder without config.json or safetensors weights; a name that cannot be downloaded.
     """
     if folder := hub_folder(name):
-        return _checked(folder, name)
+        return _need_model_folder(folder, name)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -68,7 +68,7 @@ def model_folder(name: str) -> Path:
             raise HFValidationError
         here = Path(snapshot_download(name, local_files_only=True, **wanted))
         if any(here.glob("*.safetensors")):
-            return _checked(here, name)
+            return _need_model_folder(here, name)
     except HFValidationError as error:
         raise SpaceError(
             f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}, and there is no"
@@ -76,7 +76,7 @@ def model_folder(name: str) -> Path:
         ) from error
     except LocalEntryNotFoundError:
         pass
-    if shared():
+    if is_shared():
         raise SpaceError(
             f"model {name!r:.80} is not downloaded yet; this app is shared, so ask whoever runs it to"
             " download it"
@@ -87,7 +87,7 @@ def model_folder(name: str) -> Path:
             "copy the model's folder here and give its path, or choose an encoder that is trained on the spot"
         )
     try:
-        return _checked(Path(snapshot_download(name, **wanted)), name)
+        return _need_model_folder(Path(snapshot_download(name, **wanted)), name)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise SpaceError(
             f"model {name!r}: expected to download it, got {_first_line(error)}; check the name, or give a"
@@ -106,7 +106,7 @@ def where_of_model(name: str) -> str:
             return ""
     except SpaceError as error:
         return f"{error}."
-    if shared():
+    if is_shared():
         return "This app is shared, so it opens only models that are downloaded already."
     return (
         "There is no such folder here, so the model is looked for among those downloaded before, then on the"
@@ -135,7 +135,7 @@ def _file_digest(path: str, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _checked(folder: Path, name: str) -> Path:
+def _need_model_folder(folder: Path, name: str) -> Path:
     files = sorted(file.name for file in folder.iterdir())
     if "config.json" in files and any(file.endswith(".safetensors") for file in files):
         return folder

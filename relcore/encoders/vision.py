@@ -27,9 +27,9 @@ from relcore.engine.training import (
     model_on,
     reproducible,
     saved_arrays,
-    seeded,
     step_settings,
     train_epoch,
+    with_seed,
 )
 from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
@@ -273,7 +273,7 @@ class SmallVision(_Classifier):
     def _new_model(self, n_classes: int, mode: str, size: tuple[int, int]) -> nn.ModuleDict:
         from torch import nn
 
-        with seeded(self.random_state):
+        with with_seed(self.random_state):
             encoder = small_network(self.architecture, 1 if mode == "L" else 3, size, self.width)
             return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(self.width, n_classes)})
 
@@ -407,7 +407,7 @@ class SweptVision(_Classifier):
     random_state: int = setting(0, low=0)
 
     @classmethod
-    def offered(cls) -> bool:
+    def is_offered(cls) -> bool:
         return False
 
     @property

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.encoders.encoder import answers
 from relcore.files.formats import readable, suffix_of
@@ -67,7 +67,7 @@ def folder() -> Path:
     return Path(os.environ.get("GENSIM_DATA_DIR") or Path.home() / "gensim-data")
 
 
-def downloaded(name: str) -> Path | None:
+def downloaded_file(name: str) -> Path | None:
     """The model's file on this machine, or None."""
     path = folder() / name / f"{name}.gz"
     return path if path.is_file() else None
@@ -75,7 +75,7 @@ def downloaded(name: str) -> Path | None:
 
 def fetch(name: str) -> Path:
     """The model's file, downloaded if needed; raises a SpaceError if that fails."""
-    here = downloaded(name)
+    here = downloaded_file(name)
     if here is not None:
         return here
     with extra():
@@ -133,7 +133,7 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
         return read_bundled(BUNDLED[name], name, limit)
     if name in MODELS:
         return load_space(fetch(name), name=name, limit=limit, duplicates="first")
-    path = expanded(name_or_path)
+    path = expand_home(name_or_path)
     if isinstance(name_or_path, Path) or path.exists() or suffix_of(path) or path.name != name:
         return load_space(path, limit=limit)
     raise SpaceError(

@@ -47,15 +47,15 @@ class Engine:
 
     def svd(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """U (n, w), S (w,) and Vᵀ (w, d) of A (n, d) = U S Vᵀ with w = min(n, d); singular values descend."""
-        return self._solved(thin_svd, lambda torch, A: torch.linalg.svd(A, full_matrices=False), A)
+        return self._solve(thin_svd, lambda torch, A: torch.linalg.svd(A, full_matrices=False), A)
 
     def eigh(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ascending eigenvalues (d,), and eigenvectors (d, d), of a symmetric matrix."""
-        return self._solved(np.linalg.eigh, lambda torch, A: torch.linalg.eigh(A), A)
+        return self._solve(np.linalg.eigh, lambda torch, A: torch.linalg.eigh(A), A)
 
     def pinv(self, A: np.ndarray) -> np.ndarray:
         """The pseudo-inverse (d, n) of A (n, d)."""
-        return self._solved(np.linalg.pinv, lambda torch, A: torch.linalg.pinv(A), A)
+        return self._solve(np.linalg.pinv, lambda torch, A: torch.linalg.pinv(A), A)
 
     def lstsq(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """X (d, d') that minimises ‖A X − B‖, and of several the shortest; A (n, d), B (n, d')."""
@@ -66,24 +66,24 @@ class Engine:
             real = values > torch.finfo(A.dtype).eps * max(A.shape) * values[0]
             return right.T @ (torch.where(real, 1 / values, 0)[:, None] * (left.T @ B))
 
-        return self._solved(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
+        return self._solve(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
 
     def solve_definite(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
         """X (n, k) with A X = B for a symmetric positive definite A (n, n), by Cholesky; None if A is nearly
         singular.
         """
-        solved, inverse_condition = self._solved(_cholesky_on_cpu, _cholesky_by_torch, A, B)
+        solved, inverse_condition = self._solve(_cholesky_on_cpu, _cholesky_by_torch, A, B)
         return solved if inverse_condition > _SAFE_CHOLESKY else None
 
     def product(self, A: np.ndarray, B: np.ndarray, dtype: type = np.float64) -> np.ndarray:
         """The product A B, (n, k), (k, d) → (n, d)."""
-        return self._solved(np.matmul, lambda torch, A, B: A @ B, A, B, dtype=dtype)
+        return self._solve(np.matmul, lambda torch, A, B: A @ B, A, B, dtype=dtype)
 
     def rotation(self, products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rotation or reflection R (d, d') that minimises ‖A R − B‖, and the singular values of AᵀB.
         `products` is AᵀB, the sum of products of paired rows (orthogonal Procrustes: Schönemann 1966).
         """
-        return self._solved(
+        return self._solve(
             lambda A: _nearest_rotation(np, A, thin_svd),
             lambda torch, A: _nearest_rotation(torch, A, lambda A: torch.linalg.svd(A, full_matrices=False)),
             products,
@@ -91,13 +91,13 @@ class Engine:
 
     def shrunk(self, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
         """(A Aᵀ + λI)^p A (n, d), and the ascending eigenvalues of the smaller of A Aᵀ and AᵀA."""
-        return self._solved(
+        return self._solve(
             lambda A: _shrunk(np, A, ridge, power),
             lambda torch, A: _shrunk(torch, A, ridge, power),
             A,
         )
 
-    def _solved(
+    def _solve(
         self,
         by_numpy: Callable[..., Any],
         by_torch: Callable[..., Any],

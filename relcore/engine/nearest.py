@@ -222,7 +222,7 @@ class TopRows:
         all_values, all_rows = np.full(shape, -np.inf, np.float32), np.full(shape, -1)
         all_values[:, :known], all_values[lines] = self.values[changed, :known], values
         all_rows[:, :known], all_rows[lines] = self.rows[changed, :known], rows
-        ties = all_rows if self.seed is None else scrambled(all_rows, self.seed)
+        ties = all_rows if self.seed is None else pseudo_random(all_rows, self.seed)
         first = ties.argsort(axis=1)
         order = (-np.take_along_axis(all_values, first, axis=1)).argsort(axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(first, order, axis=1)
@@ -241,7 +241,7 @@ def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
     return largest[:, groups - k]
 
 
-def scrambled(rows: Array, seed: int) -> Array:
+def pseudo_random(rows: Array, seed: int) -> Array:
     """Pseudo-random numbers for row numbers, different for each seed (SplitMix64: Steele et al. 2014); for
     tensors, which have no unsigned type, with the sign bit flipped.
     """
@@ -257,18 +257,18 @@ def scrambled(rows: Array, seed: int) -> Array:
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def _signed(number: int) -> int:
+def _as_signed(number: int) -> int:
     """The signed 64-bit number with the same bits as this unsigned one."""
     number %= 1 << 64
     return number - (1 << 64 if number >> 63 else 0)
 
 
 def _scrambled_tensor(rows: Any, seed: int) -> Any:
-    mixed = rows + _signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
+    mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
         # Shifting a signed number repeats its sign bit; the mask removes it.
-        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
-    return mixed ^ _signed(1 << 63)
+        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
+    return mixed ^ _as_signed(1 << 63)
 
 
 _MORE = 8  # further candidates of a block, which should include all rows that tie with the last one
@@ -314,7 +314,7 @@ class TopTensors:
 
     def _order(self, values: Array, rows: Array) -> Array:
         """The order of each line by descending values; ties follow the fixed order of rows."""
-        ties = rows if self.seed is None else scrambled(rows, self.seed)
+        ties = rows if self.seed is None else pseudo_random(rows, self.seed)
         first = ties.argsort(dim=1, stable=True)
         return first.gather(1, values.gather(1, first).argsort(dim=1, descending=True, stable=True))
 

@@ -46,7 +46,7 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def seeded(random_state: int) -> Iterator[None]:
+def with_seed(random_state: int) -> Iterator[None]:
     """A context in which torch draws from `random_state`, on the CPU and on the chosen GPU; afterwards both
     generators are restored.
     """
@@ -76,7 +76,7 @@ def reproducible(random_state: int, *, strict: bool = True) -> Iterator[None]:
     # product.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     precise = full_precision(torch, torch_name().partition(":")[0])
-    with one_thread(), _deterministic_algorithms(strict), seeded(random_state), precise:
+    with one_thread(), _deterministic_algorithms(strict), with_seed(random_state), precise:
         yield
 
 
@@ -172,7 +172,7 @@ class Steps:
         self.optimiser.zero_grad()
         try:
             self._set_capturable(True)
-            self._recorded[len(batch)] = place, recorded(lambda: self._step(place))
+            self._recorded[len(batch)] = place, record_kernels(lambda: self._step(place))
         except RuntimeError as error:
             self._recording = False
             warnings.warn(f"training without a CUDA graph, which is slower: {error}", stacklevel=4)
@@ -185,7 +185,7 @@ class Steps:
             group["capturable"] = capturable
 
 
-def recorded(work: Callable[[], None]) -> Callable[[], None]:
+def record_kernels(work: Callable[[], None]) -> Callable[[], None]:
     """Record the work's kernels on the current stream without running them; returns a function that replays
     them.
     """

@@ -456,7 +456,7 @@ def name_of(label: Label) -> str:
     return label if isinstance(label, str) else general(label, 4)
 
 
-def thinned(n: int, room: float) -> int:
+def label_step(n: int, room: float) -> int:
     """The smallest step between labels such that at most `room` of n labels are written."""
     return max(1, int(np.ceil(n / max(room, 1))))
 

@@ -26,7 +26,7 @@ from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, extra
 from relcore.base.portable import without_paths
 from relcore.base.records import MOST_BYTES, parse
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.base.text import encodable, harmless
 from relcore.base.writing import write
 from relcore.figures.charts import (
@@ -222,7 +222,7 @@ class Exportable:
         """
         recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
-            return delimited(self.table()).encode()
+            return delimited_text(self.table()).encode()
         if kind == "tex" and self.latex:
             with extra():
                 look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
@@ -310,7 +310,9 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
     )
 
 
-def drawn(function: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
+def drawing_functions(
+    function: str, *data: Any
+) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
     """The functions of this name in `screen` and `paper`, applied to these data; imported when called.
 
     The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
@@ -339,7 +341,7 @@ def chart_exportable(
     b'%PDF'
     """
     table = table or (lambda: encodable(chart).table())
-    return Exportable(name, *drawn(chart.figure, chart), table, recipe, latex)
+    return Exportable(name, *drawing_functions(chart.figure, chart), table, recipe, latex)
 
 
 def scores_exportable(

@@ -38,8 +38,8 @@ from relcore.figures.charts import (
     Matrices,
     MatrixPanel,
     MovingPoints,
+    label_step,
     name_of,
-    thinned,
 )
 from relcore.figures.scene import (
     NAMED,
@@ -55,7 +55,7 @@ from relcore.figures.scene import (
     star_opacity,
     star_size,
 )
-from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mixed, ramp_of, text_on
+from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mix_colors, ramp_of, text_on
 
 _SMALLEST = 4.5  # points of a letter
 _lock = threading.RLock()
@@ -386,7 +386,7 @@ def _draw_panel(
     letter = 0.62 * style.font_size * POINT
     by_number = data.numbered(panel, wide / letter)
     names = [name_of(name) for name in panel.columns]
-    every = thinned(n_columns, n_columns * wide / (letter * (max(map(len, names)) + 1)))
+    every = label_step(n_columns, n_columns * wide / (letter * (max(map(len, names)) + 1)))
     look = {"ha": "center", "va": "bottom"}
     for j in range(0, n_columns, 1 if by_number else every):
         text, weight = (str(j + 1), "bold") if by_number else (names[j], "normal")
@@ -410,7 +410,7 @@ def _name_rows(
     (wide, high, left), line, n = size, style.line, len(panel.rows)
     room = left - (1.4 if by_number else 0.4) * line - (1.2 * line if data.row_title else 0)
     at = {"transform": axes.transAxes, "va": "center"}
-    for i in range(0, n, thinned(n, high / (1.1 * style.font_size * POINT))):
+    for i in range(0, n, label_step(n, high / (1.1 * style.font_size * POINT))):
         middle = 1 - (i + 0.5) / n
         if by_number:
             axes.text(-0.6 * line / wide, middle, str(i + 1), ha="center", fontweight="bold", **at)
@@ -575,7 +575,7 @@ def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float, st
     look["path_effects"] = [withStroke(linewidth=2, foreground=theme.surface)]
     letter, stars = (0.68 * size * POINT / wide, line / high), (star * POINT / wide, star * POINT / high)
     for name in map_names(scene, i, theme, places, letter, stars):
-        at, color = points[name.row], mixed(name.color, theme.text)
+        at, color = points[name.row], mix_colors(name.color, theme.text)
         offset = name.shift * wide / POINT, name.lines * line / POINT
         if len(at) == 3:
             axes.text(*at, name.text, color=color, **look)

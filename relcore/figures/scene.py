@@ -479,7 +479,7 @@ def map_names(
         (x, y), (half, high) = places[row], (star[0] / 2, star[1] / 2)
         right, above = letter[0] * len(number), letter[1] * bool(number)
         boxes.append((x - half, y - high, x + half + right, y + high + above))
-    for row, text, color in _names_wanted(scene, pane, theme) if scene.named else ():
+    for row, text, color in _group_labels(scene, pane, theme) if scene.named else ():
         x, y = places[row]
         half = letter[0] * (len(text) + 1) / 2
         shift = float(np.clip(x, half, max(half, 1 - half)) - x)
@@ -488,18 +488,18 @@ def map_names(
     return names
 
 
-def _names_wanted(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str]]:
+def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str]]:
     """Row, name and colour of each group, the largest classes first, then the largest clusters."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
     mute = scene.mute and set(coloring.names) <= set(scene.ids)  # ids are the names of classes
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
     names, colors = coloring.names, coloring.palette(theme)
-    wanted = [(row, _shortened(str(names[g])), colors[g]) for g, row in _middles(coordinates, classes)]
+    wanted = [(row, _short_name(str(names[g])), colors[g]) for g, row in _middles(coordinates, classes)]
     if scene.clusters is not None:
         clusters = np.where(scene.shown & ((categories < 0) | ramp), scene.clusters.numbers, -1)
         names = scene.clusters.names
-        wanted += [(row, _shortened(names[g]), theme.text) for g, row in _middles(coordinates, clusters)]
+        wanted += [(row, _short_name(names[g]), theme.text) for g, row in _middles(coordinates, clusters)]
     return wanted
 
 
@@ -514,7 +514,7 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
     return [(group, row) for _, group, row in sorted(middles)]
 
 
-def _shortened(name: str) -> str:
+def _short_name(name: str) -> str:
     """The name cut to `_LETTERS` letters. Paths and addresses are cut in the middle, because they differ at
     the end."""
     if len(name) <= _LETTERS:

@@ -23,8 +23,8 @@ from relcore.figures.charts import (
     Matrices,
     MatrixPanel,
     MovingPoints,
+    label_step,
     name_of,
-    thinned,
 )
 from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, ramp_of, text_on
 
@@ -86,7 +86,7 @@ def _translucent(color: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
-def _titled(text: object) -> dict[str, dict[str, str]]:
+def _title(text: object) -> dict[str, dict[str, str]]:
     return {"title": {"text": plain_text(text)}}
 
 
@@ -111,7 +111,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         look = {"bgcolor": _translucent(theme.surface, 0.85), "borderpad": 4, "align": "left"}
         look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
         figure.add_annotation(text="<br>".join(map(plain_text, note)), x=0, y=1, **_ON_PAPER, **look)
-    figure.update_xaxes(**_titled(lines.x_title), type="log" if lines.log_x else "linear")
+    figure.update_xaxes(**_title(lines.x_title), type="log" if lines.log_x else "linear")
     if lines.log_x and any(map(len, lines.lines)):  # Plotly would label 2 and 5 without their power of ten
         xs = np.concatenate([line.x for line in lines.lines])
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
@@ -123,7 +123,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
         figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False, zeroline=False)
-    figure.update_yaxes(**_titled(lines.y_title), range=lines.y_range)
+    figure.update_yaxes(**_title(lines.y_title), range=lines.y_range)
     if lines.n_direct:
         _name_ends(figure, lines, theme, height)
     return figure
@@ -232,8 +232,8 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         cliponaxis=False,
         marker=dots,
     )
-    figure.update_xaxes(**_titled(diagram.x_title), zeroline=False)
-    figure.update_yaxes(**_titled(""), zeroline=False)
+    figure.update_xaxes(**_title(diagram.x_title), zeroline=False)
+    figure.update_yaxes(**_title(""), zeroline=False)
     middles, half_width = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
     half_width = 0.68 * np.maximum(
         half_width, 0.35 * max(half_width.max(), 1e-9)
@@ -423,7 +423,7 @@ def _matrix_axes(
     if by_number:
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
-        every = thinned(n_columns, room.panel / (_SIGN * (longest + 1)))
+        every = label_step(n_columns, room.panel / (_SIGN * (longest + 1)))
     if not by_number and every == 1:  # words must all be shown
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
@@ -432,7 +432,7 @@ def _matrix_axes(
     x["title"] |= title
     numbers = [f"  <b>{number}</b>" if by_number else "" for number in range(1, n_rows + 1)]
     rows = [name + number for name, number in zip(_cut(panel.rows), numbers, strict=True)]
-    named, every = column == 0 or not data.same_rows, thinned(n_rows, n_rows * room.cell_height / 15)
+    named, every = column == 0 or not data.same_rows, label_step(n_rows, n_rows * room.cell_height / 15)
     y = {"range": [n_rows - 0.5, -0.5], "tickvals": list(range(0, n_rows, every)), "ticktext": rows[::every]}
     y |= {"showticklabels": named, "automargin": True}
     y["title"] = {**title, "standoff": 16, "text": plain_text(data.row_title) if named else ""}

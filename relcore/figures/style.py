@@ -21,7 +21,7 @@ _ON_DARK = ("#EEDD88", "#FFAABB", "#666633", "#99DDFF", "#AA3377", "#EE6677", "#
 _ON_DARK += ("#44BB99", "#EE8866", "#BBCC33", "#4477AA", "#AA4499", "#228833", "#CCBB44")
 
 
-def mixed(color: str, other: str, share: float = 0.55) -> str:
+def mix_colors(color: str, other: str, share: float = 0.55) -> str:
     """The mixture of two hexadecimal colours, `share` of the first."""
     pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)

@@ -40,7 +40,7 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
     folders: set[str] = set()
     size = 0
     for name, content in confined.stream(pictures, path, _LIBRARIES, suffixes=list(suffixes)):
-        place, size = _checked(name, path, suffixes), size + len(content)
+        place, size = _relative_path(name, path, suffixes), size + len(content)
         folded = place.as_posix().casefold()
         taken = folded in seen or folded in folders or not seen.isdisjoint(_above(folded))
         if taken or len(seen) >= MOST_FILES or size > MOST_BYTES:
@@ -60,7 +60,9 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
     """The name and the bytes of each picture of an archive, in the confined process."""
     with zipfile.ZipFile(path) as archive:
         found = [
-            (_checked(item.filename, path, ()), item) for item in archive.infolist() if not item.is_dir()
+            (_relative_path(item.filename, path, ()), item)
+            for item in archive.infolist()
+            if not item.is_dir()
         ]
         found = [(place, item) for place, item in found if _is_wanted(place, suffixes)]
         folded = {place.as_posix().casefold() for place, _ in found}
@@ -98,7 +100,7 @@ def _is_wanted(place: PurePosixPath, suffixes: Sequence[str]) -> bool:
     return not hidden and place.suffix.lower() in suffixes
 
 
-def _checked(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixPath:
+def _relative_path(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixPath:
     """The relative path of a member; raises a SpaceError if it could lead out of the folder or is not a plain
     name."""
     parts = name.replace("\\", "/").split("/")

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
-from relcore.base.access import shared
+from relcore.base.access import is_shared
 from relcore.base.environment import CONFINED, flag
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
@@ -39,17 +39,17 @@ _lock = threading.RLock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
-def wanted(*paths: Path) -> bool:
+def needs_process(*paths: Path) -> bool:
     """Whether files are parsed in a confined process; not a user's own .npy, which NumPy maps."""
     if not flag(CONFINED) or not hasattr(os, "fork"):
         return False
-    return shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
+    return is_shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
 
 
 def start() -> socket.socket | None:
     """The connection to the process that forks for each file, started if needed."""
     global _ready
-    if not wanted():
+    if not needs_process():
         return None
     with _lock:
         if _ready is None or _ready[0] != os.getpid() or _ready[2].poll() is not None:
@@ -105,16 +105,16 @@ def run(
     libraries: Sequence[str] = (),
     **arguments: Any,
 ) -> Any:
-    """The result of ``function(path, **arguments)``, called in the confined process if that is `wanted`.
+    """The result of ``function(path, **arguments)``, called in the confined process if it `needs_process`.
 
     The function belongs to a module, or is a method of an object whose class takes no arguments. The result
     is checked against the type `returns`; `libraries` are imported before the process is confined. Raises the
     function's SpaceError, or a SpaceError if its process crashes or reaches a limit.
     """
-    return _returned(stream(function, path, libraries, **arguments), returns)
+    return _yield_all(stream(function, path, libraries, **arguments), returns)
 
 
-def _returned(values: Generator[Any, None, Any], returns: Any) -> Any:
+def _yield_all(values: Generator[Any, None, Any], returns: Any) -> Any:
     try:
         next(values)
     except StopIteration as end:
@@ -130,7 +130,7 @@ def stream(
     **arguments: Any,
 ) -> Generator[Any, None, Any]:
     """The items and the result of a generator function, called as in `run`; it may also read `others`."""
-    if wanted(path, *others):
+    if needs_process(path, *others):
         with Process(path, libraries, others) as process:
             return (yield from process.stream(name_of(function), **arguments))
     try:
@@ -151,9 +151,9 @@ class Opened:
         self, make: Callable[..., Any], path: Path, libraries: Sequence[str] = (), **arguments: Any
     ) -> None:
         self._path, self._process, self._lock = path, None, threading.Lock()
-        if wanted(path):
+        if needs_process(path):
             self._process = Process(path, libraries)
-            self.facts = _returned(self._process.stream(name_of(make), **arguments), Any)
+            self.facts = _yield_all(self._process.stream(name_of(make), **arguments), Any)
         else:
             self._object = run(make, path, **arguments)
             self.facts = self.call("confined_facts")
@@ -161,7 +161,7 @@ class Opened:
     def call(self, method: str, returns: Any = Any, **arguments: Any) -> Any:
         with self._lock:
             if self._process is not None:
-                return _returned(self._process.stream(method, **arguments), returns)
+                return _yield_all(self._process.stream(method, **arguments), returns)
             return run(lambda _: getattr(self._object, method)(**arguments), self._path, returns)
 
     def close(self) -> None:

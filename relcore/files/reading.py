@@ -282,7 +282,7 @@ def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
     return ItemTable(paths, encoding)
 
 
-def _tried(function: Callable[..., Any], path: Path, otherwise: Any, **arguments: Any) -> Any:
+def _try_to_read(function: Callable[..., Any], path: Path, otherwise: Any, **arguments: Any) -> Any:
     with suppress(SpaceError, OSError):
         return confined.run(function, path, libraries=ARROW, **arguments)
     return otherwise
@@ -290,12 +290,12 @@ def _tried(function: Callable[..., Any], path: Path, otherwise: Any, **arguments
 
 def first_kinds(path: Path) -> dict[str, ColumnKind]:
     """The columns of a table by its first rows; {} for a file that is no table."""
-    return _tried(tables.peek, path, ({}, True))[0]
+    return _try_to_read(tables.peek, path, ({}, True))[0]
 
 
 def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[str]]:
     """The first n cells of the first columns, as short texts; {} for a table that cannot be read."""
-    return _tried(tables.first_cells, path, {}, n=n, encoding=encoding)
+    return _try_to_read(tables.first_cells, path, {}, n=n, encoding=encoding)
 
 
 def encoding_of(path: Path) -> str:
@@ -306,7 +306,7 @@ def encoding_of(path: Path) -> str:
 def is_metadata(path: Path) -> bool:
     """Whether a file is a table without vectors; False for one that cannot be read."""
     known = path.suffix.lower() in SUFFIXES and path.is_file()
-    return known and not _tried(tables.peek, path, ({}, True))[1]
+    return known and not _try_to_read(tables.peek, path, ({}, True))[1]
 
 
 def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
@@ -609,7 +609,7 @@ def load_space(
     need_one_of("duplicates", duplicates, ("error", "first"))
     roles = id_column, label_column, count_column, text_column, picture_column
     choices = Choices(*roles, tuple(ignore), encoding)
-    source = _source(access.expanded(path), limit, choices, matrix, metadata, max_bytes)
+    source = _source(access.expand_home(path), limit, choices, matrix, metadata, max_bytes)
     read, name = source.read(map_from, store), name or source.name
     arguments, notes = _named_rows(source, *read, ids, metadata, choices, duplicates)
     if invalid == "drop" or duplicates == "first":
@@ -723,7 +723,7 @@ def _named_rows(
         own_ids = checked_ids(lines, f"{source.stem}.ids.txt")
     notes = [f"{path.name}: {note}" for note in dict.fromkeys(columns.pop("note", ()))]
     if metadata is not None:
-        table = access.regular_file(access.expanded(metadata))
+        table = access.regular_file(access.expand_home(metadata))
         bounds = {"limit": limit, "max_bytes": source.request.max_bytes, "choices": choices}
         of_table, note = read_metadata(table, n, of=path.name, ids=own_ids, **bounds, duplicates=duplicates)
         columns |= of_table

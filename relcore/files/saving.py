@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.writing import replacing
 from relcore.files.arrays import packed_texts
@@ -25,7 +25,7 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
         return
     if isinstance(path, str):
         raise SpaceError(f"{path!r:.200}: expected a path, got an address, where only shards are written")
-    expanded(path)
+    expand_home(path)
     if path.suffix.lower() not in suffixes:
         got = path.suffix or "no suffix"
         raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {got!r}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relcore.base.access import allowed, regular_file
+from relcore.base.access import readable_path, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.files.reading import open_table
 from relcore.spaces.space import LatentSpace
@@ -113,7 +113,7 @@ def read_selection(path: str | Path) -> Selection:
     ...     read_selection(path).ids
     ('king', 'queen')
     """
-    path, where = regular_file(allowed(path)), f"{str(path)!r:.200}"
+    path, where = regular_file(readable_path(path)), f"{str(path)!r:.200}"
     if path.suffix.lower() in (".csv", ".parquet"):
         table = open_table([path])
         if "id" not in table.columns:

@@ -111,7 +111,7 @@ class OpenedTable:
             return columns.dimension
         place = columns.place("dimension")
         first = next((batch[place] for batch in self.batches([place], 1) if len(batch[place])), None)
-        return 0 if first is None else compute.list_value_length(stored(first))[0].as_py() or 0
+        return 0 if first is None else compute.list_value_length(decode_array(first))[0].as_py() or 0
 
     def regions(self, columns: Columns, n: int) -> Regions | None:
         return None
@@ -119,7 +119,7 @@ class OpenedTable:
     def first(self, places: Sequence[int], n: int) -> dict[int, list[Any]]:
         """The first n cells of columns."""
         cells: dict[int, list[Any]] = {place: [] for place in places}
-        for batch in _limited(self.batches((), min(n, _BATCH_ROWS), places), n) if places else ():
+        for batch in _at_most(self.batches((), min(n, _BATCH_ROWS), places), n) if places else ():
             for place, some in batch.items():
                 cells[place] += some.to_pylist()
         return cells
@@ -165,7 +165,7 @@ class OpenedTable:
         return replace(columns, n=self.starts[-1], note=self.note)
 
 
-def _limited(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
+def _at_most(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
     for batch in batches:
         some = batch if limit is None else {place: cells.slice(0, limit) for place, cells in batch.items()}
         yield some
@@ -209,7 +209,7 @@ class Tables(Format):
             request.rows(path, columns.n, max(1, width))
         rows = min(_BATCH_ROWS, request.limit or _BATCH_ROWS, max(1, BLOCK_BYTES // (4 * max(1, width))))
         cells: dict[str, list[Any]] = {role: [] for role in texts}
-        for batch in _limited(table.batches(dimensions, rows, tuple(texts.values())), request.limit):
+        for batch in _at_most(table.batches(dimensions, rows, tuple(texts.values())), request.limit):
             vectors = vectors_of([batch[place] for place in dimensions], path.name, n, width)
             n += len(vectors)
             for role, place in texts.items():
@@ -345,7 +345,7 @@ def encoding_of(path: Path, chosen: str = "") -> str:
     )
 
 
-def _decoded(path: Path, encoding: str, most: int = -1) -> str:
+def _decode(path: Path, encoding: str, most: int = -1) -> str:
     try:
         with path.open(encoding="utf-8-sig" if encoding == UTF8 else encoding, newline="") as stream:
             text = stream.read(most)
@@ -377,7 +377,7 @@ class _TextRows(OpenedTable):
         columns = {place: self._typed(place) for place in places}
         columns |= {place: self.rows.column(place) for place in texts}
         for start in range(0, self.rows.num_rows, rows):
-            yield {place: _whole(cells.slice(start, rows)) for place, cells in columns.items()}
+            yield {place: _whole_number(cells.slice(start, rows)) for place, cells in columns.items()}
 
     def _typed(self, place: int) -> Any:
         return self.rows.column(place)
@@ -393,7 +393,7 @@ class TextLines(_TextRows):
         super().__init__(path)
         self.encoding = encoding_of(path, encoding)
         self.note = _read_with(self.encoding)
-        lines = [line for line in _decoded(path, self.encoding).splitlines() if line.strip()]
+        lines = [line for line in _decode(path, self.encoding).splitlines() if line.strip()]
         self._keep(pa.table({"text": pa.array(lines, pa.string())}))
 
 
@@ -481,7 +481,7 @@ class DelimitedTable(_TextRows):
 
         The delimiter is the usual one or, if the line of names lacks that, the most frequent other one.
         """
-        text = _decoded(self.path, self.encoding, _HEAD)
+        text = _decode(self.path, self.encoding, _HEAD)
         names = next((line for line in text.splitlines() if line.strip()), "")
         others = [one for one in _DELIMITERS if one in names]
         delimiter = usual if usual in names or not others else max(others, key=names.count)
@@ -656,7 +656,7 @@ def _number_in_text(cell: str) -> str:
     return f"expected text as in other rows, got the number {quote([cell])}"
 
 
-def _whole(cells: Any) -> Any:
+def _whole_number(cells: Any) -> Any:
     # A chunked array lacks methods of an array, even with one chunk.
     return cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
 
@@ -770,7 +770,7 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
 
     Raises SpaceError for a list whose length is not d (the first list's length if d is 0).
     """
-    first = stored(columns[0])
+    first = decode_array(columns[0])
     if not is_vectors(first.type):
         return np.column_stack([_floats(column) for column in columns])
     lengths = compute.fill_null(compute.list_value_length(first), 0).to_numpy(zero_copy_only=False)
@@ -788,14 +788,14 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
 def _floats(column: Any) -> np.ndarray:
     # Missing numbers become NaN, too large ones infinite.
 
-    column = stored(column)
+    column = decode_array(column)
     if types.is_decimal(column.type):
         column = column.cast(pa.float64())
     with np.errstate(over="ignore"):
         return column.to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
 
 
-def stored(column: Any) -> Any:
+def decode_array(column: Any) -> Any:
     """The Arrow array decoded from its dictionary or extension type."""
 
     if isinstance(column.type, pa.BaseExtensionType):
@@ -848,7 +848,7 @@ def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
     # Older writers do not mark text, so bytes that are valid UTF-8 count as text. Texts that are whole
     # numbers may be ids; a fraction makes the column unclear.
 
-    cells = stored(cells)
+    cells = decode_array(cells)
     with suppress(pa.ArrowInvalid):
         texts = (cells.cast(pa.large_binary()) if values.note == _BYTES else cells).cast(pa.large_string())
         if texts.null_count == len(texts):

@@ -145,7 +145,7 @@ class Word2VecText(_WordVectors):
                 lines = chain([(number, first)], lines)
             ids: list[str] = []
             while batch := _batch(lines, _LINES_AT_ONCE if wanted is None else wanted - len(ids)):
-                words, block = _parsed(batch, d, path)
+                words, block = _parse(batch, d, path)
                 ids += words
                 yield block
             if n is not None and len(ids) < wanted:
@@ -199,7 +199,7 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
     return batch
 
 
-def _parsed(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
+def _parse(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
     # All lines at once if no word contains a space, else line by line, which finds the faulty line.
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)

@@ -35,7 +35,7 @@ from relcore.represent.translation import (
     LeastSquares,
     Procrustes,
     pruned_decoders,
-    recovered,
+    recovery_errors,
 )
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
@@ -86,7 +86,7 @@ def choose_numbers(
     totals: dict[tuple[float, int, float], list[float]] = {}
     for held_out in parts:
         known = np.setdiff1d(order, held_out)
-        for numbers, decoded in _tried(A, B, known, held_out, spec):
+        for numbers, decoded in _translations_of_grid(A, B, known, held_out, spec):
             cosines = np.einsum("ij,ij->i", unit_rows(decoded), B[held_out])
             totals.setdefault(numbers, []).append(float(cosines.mean(dtype=np.float64)))
     scores = {numbers: float(np.mean(part)) for numbers, part in totals.items() if len(part) == len(parts)}
@@ -96,7 +96,7 @@ def choose_numbers(
     return Choice(*best, scores[best], len(scores), len(parts[0]))
 
 
-def _tried(
+def _translations_of_grid(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
 ) -> Iterator:
     """Each setting (δ, ω, λ) of the method's grid, with the held-out anchors translated by its inverse."""
@@ -272,7 +272,7 @@ class Inversion(Reported):
     @cached_property
     def distance(self) -> np.ndarray:
         """The relative error ‖recovered − true‖ / ‖true − mean‖ of each row by the inverse, (m,)."""
-        return recovered(self.recovered, self.true, self.paired.means[1])["error"].to_numpy()
+        return recovery_errors(self.recovered, self.true, self.paired.means[1])["error"].to_numpy()
 
     @property
     def n_scored(self) -> int:

@@ -125,7 +125,7 @@ class SlidAnswers:
             if kind == SCORE:
                 scores = [] if overtaken() else [self.live.cosine(self.spec), 0, 0, 0]
                 return request[:2].tobytes() + np.array(scores, "<f4").tobytes() if scores else b""
-            spec = self._moved(slider, position)
+            spec = self._spec_at(slider, position)
             self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, self._map.shape[1])
             self.spec = spec
         except SpaceError:
@@ -135,7 +135,7 @@ class SlidAnswers:
         shown = self._map[:, sampled_places(n, most)] if 0 < most < n else self._map
         return maps_answer(request, shown.shape[1], [shown.tobytes()])
 
-    def _moved(self, slider: int, position: int) -> InversionSpec:
+    def _spec_at(self, slider: int, position: int) -> InversionSpec:
         field, values = self.sliders[slider]
         if values is None:
             value: Any = position / 1000

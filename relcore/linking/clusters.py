@@ -107,10 +107,10 @@ def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Ge
     """The rotation of X that brings each row closest to the mean of its nearest rows of Y, by similarities to
     the anchors of `cluster_anchors`.
 
-    Clusters and similarities use `_flattened` rows: sentences vary mostly along a few axes, and clusters that
-    differ only along these are matched wrongly more often.
+    Clusters and similarities use rows times `_flattening`: sentences vary mostly along a few axes, and
+    clusters that differ only along these are matched wrongly more often.
     """
-    flatter = [unit_rows(rows @ _flattened(rows)) for rows in (X, Y)]
+    flatter = [unit_rows(rows @ _flattening(rows)) for rows in (X, Y)]
     anchors = cluster_anchors(*flatter, rng)
     first, second = (rows @ each.T for rows, each in zip(flatter, anchors, strict=True))
     first, second = (unit_rows(each, mean_row(each)) for each in (first, second))
@@ -258,7 +258,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
-    flatter = _flattened(X)
+    flatter = _flattening(X)
     X, ranks = unit_rows(X @ flatter), [[], [], []]
     rest = Y[np.setdiff1d(np.arange(len(Y)), pairs[1])]
     for fold in rng.permutation(FOLDS):
@@ -273,7 +273,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
 
-def _flattened(X: np.ndarray) -> np.ndarray:
+def _flattening(X: np.ndarray) -> np.ndarray:
     """A matrix (d, d) that shortens the long axes of X: its covariance to a negative power."""
     spread, axes = Engine().eigh(X.T @ X)
     spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
@@ -285,7 +285,7 @@ def _candidates(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mappings from the pairs alone, by the sum of both, and with unpaired rows."""
     first, second = X[pairs[0]], Y[pairs[1]]
-    bases = [_whitened(anchors) for anchors in (first, second)]
+    bases = [_whitening(anchors) for anchors in (first, second)]
     alone = bases[0] @ bases[1].T
     rows, targets = (
         side[np.setdiff1d(np.arange(len(side)), known)] for side, known in zip((X, Y), pairs, strict=True)
@@ -307,7 +307,7 @@ def _candidates(
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
 
 
-def _whitened(anchors: np.ndarray) -> np.ndarray:
+def _whitening(anchors: np.ndarray) -> np.ndarray:
     """The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d)."""
     return Engine().shrunk(anchors, _RIDGE, -0.5)[0].T.astype(np.float32)
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expanded, regular_file
+from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import counted, short
-from relcore.base.report import Report, Reported, Table, delimited, json_lines
+from relcore.base.report import Report, Reported, Table, delimited_text, json_lines
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.base.text import lines_in, read_lines
@@ -216,7 +216,7 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
     if path.suffix.lower() == ".jsonl":
         text = json_lines(links)
     else:
-        text = delimited(links, "," if path.suffix.lower() == ".csv" else "\t")
+        text = delimited_text(links, "," if path.suffix.lower() == ".csv" else "\t")
         if "\0" in text:
             raise SpaceError(
                 f"{path.name}: expected ids without zero bytes, got one with some; write .parquet or .jsonl"
@@ -236,7 +236,7 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
     SpaceError
         A missing file, no pair, a line without two ids, empty cells.
     """
-    path, where = expanded(path), f"{option}: " if option else ""
+    path, where = expand_home(path), f"{option}: " if option else ""
     if not path.is_file():
         got = f"{str(path)!r:.200}, where there is none"
         raise SpaceError(f"{where}expected a file of pairs, got {got}; check the spelling")

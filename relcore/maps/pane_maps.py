@@ -24,7 +24,7 @@ from relcore.figures.scene import ColorScale
 from relcore.maps.reduction import (
     SAMPLED_ROWS,
     ReductionSpec,
-    aligned,
+    align_maps,
     axis_signs,
     fitted_rows,
     n_fitted,
@@ -59,7 +59,7 @@ class ViewSpec:
         Also draw all other rows, in grey.
     color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
         What a colour shows: the nearby pivot, the row's label, a number, or a column of a space's table. The
-        last two need both spaces, see `compare.columns.colored`.
+        last two need both spaces, see `compare.columns.with_color_column`.
     show_anchors : bool
         Draw the anchors as stars; anchors that the view lacks are added.
     """
@@ -114,15 +114,15 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     rows = np.flatnonzero(drawn)
     if not len(rows):
         raise SpaceError("nothing to draw: name at least one pivot, or draw everything")
-    return _colored(space, spec, rows, belongs)
+    return _color_view(space, spec, rows, belongs)
 
 
 def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
     """These rows in the colours of labels or pivots. Errors as in `make_view`."""
-    return _colored(space, spec, rows, _nearest_pivots(space, spec))
+    return _color_view(space, spec, rows, _nearest_pivots(space, spec))
 
 
-def _colored(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
+def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
         # A number alone would look like the name of the colour.
         names = tuple(f"near row {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
@@ -308,7 +308,7 @@ def pca_pair(
         scores = form.scores(*axes)
         signs = signs if pictures and spec.fit == "first" else axis_signs(scores)
         pictures.append(scores * signs)
-    return aligned(pictures, spec), reduction_note(spec, forms[0].n_sampled)
+    return align_maps(pictures, spec), reduction_note(spec, forms[0].n_sampled)
 
 
 def by_two_anchors(
@@ -469,15 +469,15 @@ def orient_pairs(
         turn = turn_onto(source, reference)
         still = np.allclose(turn, np.eye(len(turn)), atol=1e-6)
         turn = np.eye(len(turn)) if still else turn
-        turned = _turned(source, turn)
+        turned = _rotate(source, turn)
         own = form == OWN or (form == "absolute" and len({space.dimension for space in pair.spaces}) > 1)
         is_one_map = spec.align or (spec.fit == "first" and not own)
-        others = [_turned(other, turn if is_one_map else turn_onto(other, turned)) for other in others]
+        others = [_rotate(other, turn if is_one_map else turn_onto(other, turned)) for other in others]
         oriented[form] = ([turned, *others], note if still and is_one_map else f"{note}, {NOTE}")
     return oriented
 
 
-def _turned(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
+def _rotate(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(coordinates @ turn.astype(np.float32))
 
 

@@ -93,10 +93,10 @@ def reduce_spaces(
     groups = [matrices] if spec.fit == "first" else [[matrix] for matrix in matrices]
     pictures = [picture for group in groups for picture in draw(group, spec, stages)]
     stages.end()
-    return aligned(pictures, spec)
+    return align_maps(pictures, spec)
 
 
-def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
+def align_maps(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
     """The maps, with all others rotated onto the first if `spec` asks for it."""
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
@@ -199,7 +199,7 @@ def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_compon
     """
     k, axes = len(scatter), None
     if before is not None and before.shape[0] == k > _DIRECT:
-        axes = _iterated(scatter, before, n_components)
+        axes = _iterate_subspace(scatter, before, n_components)
     if axes is None:
         axes = Engine("cpu").eigh(scatter)[1][:, : -n_components - _MORE - 1 : -1]
         axes = np.pad(axes, ((0, 0), (0, max(0, n_components - k))))
@@ -210,7 +210,7 @@ def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_compon
     return axes
 
 
-def _iterated(scatter: np.ndarray, axes: np.ndarray, n_components: int) -> np.ndarray | None:
+def _iterate_subspace(scatter: np.ndarray, axes: np.ndarray, n_components: int) -> np.ndarray | None:
     """The axes by subspace iteration with Rayleigh–Ritz steps (Golub and Van Loan, 8.2); None if it has not
     settled.
     """
@@ -351,12 +351,12 @@ def _umap(
         picture = np.empty((len(first), spec.n_components), dtype=np.float32)
         rest = np.setdiff1d(np.arange(len(first)), fitted)
         stages.begin(OTHERS)
-        picture[fitted], picture[rest] = pictures[0], _placed(model, first, rest, PLACED_AT_ONCE, stages)
+        picture[fitted], picture[rest] = pictures[0], _place_rows(model, first, rest, PLACED_AT_ONCE, stages)
         pictures = [picture]
     for number, X in enumerate(others, 2):
         stages.begin(_placing(number))
         size = len(X) if n_fitted(len(X), spec) == len(X) else PLACED_AT_ONCE
-        pictures.append(_placed(model, X, np.arange(len(X)), size, stages))
+        pictures.append(_place_rows(model, X, np.arange(len(X)), size, stages))
     return pictures
 
 
@@ -452,7 +452,7 @@ def _random_as_before() -> Iterator[None]:
         np.random.set_state(states[1])  # noqa: NPY002
 
 
-def _placed(
+def _place_rows(
     model: Any, X: np.ndarray | DerivedRows, rows: np.ndarray, most: int, stages: Stages
 ) -> np.ndarray:
     """These rows of X on the map, (m, c), in blocks of equal size, because umap-learn chooses its epochs

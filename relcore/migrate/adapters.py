@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, extra, need_whole, quote
 from relcore.base.numbers import band, short
 from relcore.base.report import Report, Reported, Table
-from relcore.base.sealed import checked_tensors, damaged, sealed
+from relcore.base.sealed import checked_tensors, damaged_file, file_bytes
 from relcore.base.version import __version__
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
@@ -185,7 +185,7 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
         card=card,
     )
     _adapter(path.name, plan, dict(tensors))
-    write(path, sealed(tensors, KEY, plan))
+    write(path, file_bytes(tensors, KEY, plan))
 
 
 def load(path: str | Path) -> LoadedAdapter:
@@ -193,7 +193,7 @@ def load(path: str | Path) -> LoadedAdapter:
 
     Raises a SpaceError for another or damaged file, shapes that do not fit, or a later layout.
     """
-    path = expanded(path)
+    path = expand_home(path)
     path = path / FILE if path.is_dir() else path
     return _adapter(path.name, *checked_tensors(path, KEY, StepPlan, LAYOUT, "an adapter"))
 
@@ -205,7 +205,7 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
         for side, width in (("queries", card.new_width), ("corpus", card.old_width))
     ]
     if tensors:
-        raise damaged(name, "the tensors of its steps only", f"also {quote(sorted(tensors)[:3])}")
+        raise damaged_file(name, "the tensors of its steps only", f"also {quote(sorted(tensors)[:3])}")
     return LoadedAdapter(card, *sides)
 
 
@@ -218,7 +218,7 @@ def _steps(
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
     if {*kinds[:1], *kinds[-1:]} != {"unit"} or len(kinds) > _MOST_STEPS:
         expected = f"at most {_MOST_STEPS} steps of the {side}, the first and the last 'unit'"
-        raise damaged(name, expected, quote(kinds[:6]) or "none")
+        raise damaged_file(name, expected, quote(kinds[:6]) or "none")
     steps = []
     for place, kind in enumerate(kinds):
         sizes, arrays = {"d": width}, {}
@@ -231,13 +231,13 @@ def _steps(
                 or any(sizes.setdefault(*pair) != pair[1] for pair in zip(dims, array.shape, strict=True))
             ):
                 expected = f"the tensor {tensor} of shape {tuple(sizes.get(dim, dim) for dim in dims)}"
-                raise damaged(name, expected, str(array.shape))
+                raise damaged_file(name, expected, str(array.shape))
             if not np.isfinite(array).all():
-                raise damaged(name, f"finite numbers in {tensor}", "NaN or infinity")
+                raise damaged_file(name, f"finite numbers in {tensor}", "NaN or infinity")
         steps.append(_KINDS[kind](**arrays))
         width = sizes.get("e", width)
     if width != end:
-        raise damaged(name, f"{side} of width {end} after all steps", str(width))
+        raise damaged_file(name, f"{side} of width {end} after all steps", str(width))
     return tuple(steps)
 
 
@@ -304,7 +304,7 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
     SpaceError
         The folder already holds an adapter, unless `replace`; a card with other widths than the adapter's.
     """
-    folder = expanded(folder)
+    folder = expand_home(folder)
     if (folder / FILE).exists() and not replace:
         raise SpaceError(
             f"{folder}: expected a folder without an adapter, got one with {FILE}; choose another"
@@ -439,7 +439,7 @@ def adapt(
                         " float32 holds them, got others; mend or remove it"
                     )
                 ids = checked_ids(rows.ids, f"{index.name}, after row {done:,}" if done else index.name)
-                hashes.append(_hashed(ids))
+                hashes.append(_hash_ids(ids))
                 done += len(ids)
                 report(done, index.n, f"mapping {index.name}")
                 yield StoredRows(ids, mapped(rows.vectors), rows.payload)
@@ -450,7 +450,7 @@ def adapt(
     return target
 
 
-def _hashed(ids: Sequence[str]) -> np.ndarray:
+def _hash_ids(ids: Sequence[str]) -> np.ndarray:
     return pd.util.hash_array(np.array(ids, dtype=object), categorize=False)
 
 
@@ -461,7 +461,7 @@ def _need_distinct_ids(index: VectorIndex, hashes: np.ndarray) -> None:
     if not len(alike):
         return
     ids = (rows.ids for rows in index.blocks())
-    times = Counter(chain.from_iterable(compress(some, np.isin(_hashed(some), alike)) for some in ids))
+    times = Counter(chain.from_iterable(compress(some, np.isin(_hash_ids(some), alike)) for some in ids))
     if twice := [item for item, n in times.items() if n > 1]:
         raise SpaceError(
             f"{index.name}: ids must be distinct, {len(twice):,} occur more than once, first"

@@ -17,7 +17,7 @@ from relcore.migrate.migration import TITLES, Migration, MigrationResult
 from relcore.migrate.thresholds import SYSTEMS, ThresholdChange, ThresholdOutcome
 
 
-def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
+def threshold_table(outcome: ThresholdOutcome) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "scores": ["old model", "without the map", "with the map", "of another query, with the map"],
@@ -87,7 +87,7 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
             ),
         )
         return chart_exportable(
-            chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome)
+            chart, self.to_json(), "relscope-migration-threshold", lambda: threshold_table(outcome)
         )
 
 

@@ -26,7 +26,7 @@ from relcore.migrate.evaluate import (
     Sides,
     added_scores,
     covariance,
-    reranked,
+    rerank,
     search,
 )
 from relcore.migrate.migration import TITLES, Migration
@@ -59,7 +59,7 @@ def _binary(corpus: np.ndarray) -> Codes:
     return Codes(signs, lambda Q: Q, corpus.shape[1] / 8)
 
 
-def _first(corpus: np.ndarray, part: int) -> Codes:
+def _first_dimensions(corpus: np.ndarray, part: int) -> Codes:
     """The first d / `part` dimensions, scaled to length 1."""
     d = max(1, corpus.shape[1] // part)
     return Codes(unit_rows(corpus[:, :d]), lambda Q: np.ascontiguousarray(Q[:, :d]), 4 * d)
@@ -75,8 +75,8 @@ def _principal(corpus: np.ndarray, part: int) -> Codes:
 FORMS: dict[str, Callable[[np.ndarray], Codes]] = {
     "int8": _int8,
     "binary": _binary,
-    "first-half": partial(_first, part=2),
-    "first-quarter": partial(_first, part=4),
+    "first-half": partial(_first_dimensions, part=2),
+    "first-quarter": partial(_first_dimensions, part=4),
     "pca-half": partial(_principal, part=2),
     "pca-quarter": partial(_principal, part=4),
 }
@@ -105,7 +105,7 @@ def compressed_lists(
 
     def ranked_again(side: str, Q: np.ndarray, corpus: np.ndarray, depth: int) -> np.ndarray:
         rows = search(Q, corpus, max(depth, RESCORED), trial.own)
-        return reranked(*(full.get(side) or added_scores(*queries, corpora, weight)), rows, depth)
+        return rerank(*(full.get(side) or added_scores(*queries, corpora, weight)), rows, depth)
 
     return trial.lists(Sides(*coded), weight, k, find=ranked_again if form == "binary" else None)
 

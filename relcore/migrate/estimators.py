@@ -82,7 +82,7 @@ class Adapter(Estimator):
         finite ones.
         """
         given = new
-        new, old = self._paired(("new", "old"), new, old)
+        new, old = self._paired_matrices(("new", "old"), new, old)
         if len(new) != len(old) or len(new) < 2:
             raise SpaceError(
                 f"pairs: expected as many new rows as old ones, two or more, got {len(new):,} and"
@@ -100,7 +100,7 @@ class Adapter(Estimator):
     def transform(self, X: MatrixLike) -> np.ndarray:
         """Map new queries into the space that is searched: (n, d_new) → (n, d) float32 of length 1."""
         rows = self._check_width(X)
-        return self._framed(self._mapped(self.query_steps_, rows), X)
+        return self._as_output(self._mapped(self.query_steps_, rows), X)
 
     def corpus(self, X: MatrixLike) -> np.ndarray:
         """Map old vectors into the space that is searched: (n, d_old) → (n, d) float32 of length 1."""

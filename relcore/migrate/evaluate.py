@@ -349,7 +349,7 @@ def covariance(corpus: np.ndarray) -> np.ndarray:
     return Engine().moments(corpus).products / len(corpus)
 
 
-def standardised(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+def standardise_queries(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     """Queries (m, d), scaled so that their scores over the corpus have variance 1; zero if all scores are
     equal.
     """
@@ -373,8 +373,8 @@ def added_scores(
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
-    old = standardised(old, spread)
-    new = np.reshape(np.float32(weight), (-1, 1)) * standardised(
+    old = standardise_queries(old, spread)
+    new = np.reshape(np.float32(weight), (-1, 1)) * standardise_queries(
         new, spread if shared else covariance(corpora[1])
     )
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
@@ -400,10 +400,10 @@ class Candidates(NamedTuple):
 
     def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
         """The candidates (q, n) from the lists of the two queries, each (q, ≥ n); −1 stands for none."""
-        return interleaved([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
+        return interleave([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
 
 
-def interleaved(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
+def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
     """The first n distinct rows (q, n) when lists (q, ≥ n) are read in turn; −1 stands for none."""
     rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
     order = np.argsort(rows, axis=1, kind="stable")
@@ -417,7 +417,7 @@ def interleaved(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
     return taken
 
 
-def reranked(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
+def rerank(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
     """The k of each query's candidates (q, n) with the largest inner product, (q, k); −1 stands for none."""
     found = np.full((len(queries), k), -1, dtype=np.int64)
     for block in row_blocks(len(queries), 64):
@@ -521,7 +521,7 @@ class RetrievalTask:
             found["twice"] = find("twice", *added_scores(*queries, corpora, weight), k)
         if cascaded:
             candidates = self.candidates.of(found["keep"], found["bridge"])
-            found["cascade"] = reranked(self.new_queries, self.new_corpus, candidates, k)
+            found["cascade"] = rerank(self.new_queries, self.new_corpus, candidates, k)
         if "re-embed" in options and is_new:
             found["re-embed"] = find("new", *sides.new, k)
         return {name: found[name][:, :k] for name in OPTIONS if name in options and name in found}
@@ -618,7 +618,7 @@ def judged_trial(
     old, new, old_queries, new_queries = spaces
     paired = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, paired.ids, old.ids)
-    answered = sampled(paired.ids, np.flatnonzero(np.diff(relevance.indptr)), random_state, MOST_QUERIES)
+    answered = sample_rows(paired.ids, np.flatnonzero(np.diff(relevance.indptr)), random_state, MOST_QUERIES)
     if len(answered) < 2:
         raise SpaceError("judgements: expected two queries or more with relevant rows, got one; judge more")
     place = new.index.get_indexer(old.index)
@@ -656,9 +656,9 @@ def held_out_trial(
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
         raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {got}")
-    held = np.sort(sampled(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
+    held = np.sort(sample_rows(paired.ids, parts.held_out, random_state, MOST_TRIAL_ROWS))
     old, new = unit_rows(paired.source.vectors[held]), unit_rows(paired.target.vectors[held])
-    queries = np.sort(sampled(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
+    queries = np.sort(sample_rows(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
     labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
     if relevance == "labels" and labels is not None:
         relevant = same_label(labels[held], queries)
@@ -670,7 +670,7 @@ def held_out_trial(
     return RetrievalTask(old[queries], new[queries], old, new, relevant, queries, held, is_judged=False)
 
 
-def sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
+def sample_rows(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.argsort(row_keys(ids[rows], "queries", random_state))[:most])]

@@ -51,7 +51,7 @@ from relcore.migrate.evaluate import (
     length_cautions,
     parts_of,
     preprocessing_cautions,
-    sampled,
+    sample_rows,
     search,
 )
 from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, price_of
@@ -557,7 +557,7 @@ class QueryLog(NamedTuple):
     def of(cls, spaces: Sequence[LatentSpace], random_state: int) -> QueryLog:
         """The log of at most 2,000 queries; their spaces follow the two spaces of rows."""
         paired = match(*spaces[2:])
-        rows = sampled(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
+        rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
         queries = [unit_rows(side.vectors[rows]) for side in (paired.source, paired.target)]
         return cls(*queries, unit_rows(spaces[0].vectors))
 

@@ -85,7 +85,7 @@ def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Cand
     depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
     lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
     needs = {n: _need(rows, n_rows) for n, rows in lists.items()}
-    counts, _ = _touched(lists[candidates.n], n_rows)
+    counts, _ = _touch_counts(lists[candidates.n], n_rows)
     q = len(old)
     sizes = np.unique(np.linspace(1, q, min(q, _POINTS)).round().astype(int))
     expected = expected_rows(counts, q, sizes)
@@ -116,7 +116,7 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
     return (times * (1 - untouched)).sum(axis=1)
 
 
-def _touched(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """The number of queries that touch each row (n_rows,), and the number of rows that only one query
     touches, for each query (q,)."""
     flat = lists.ravel()
@@ -132,7 +132,7 @@ def _need(lists: np.ndarray, n_rows: int) -> Need:
     again.
     """
     q = len(lists)
-    counts, alone = _touched(lists, n_rows)
+    counts, alone = _touch_counts(lists, n_rows)
     rows = int(np.count_nonzero(counts))
     if q < 2:
         return Need(lists.shape[1], rows, 0.0, float(n_rows))

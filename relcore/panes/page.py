@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relcore.base.text import encodable
-from relcore.figures.export import Exportable, content_policy, drawn, recipe_script
+from relcore.figures.export import Exportable, content_policy, drawing_functions, recipe_script
 from relcore.figures.scene import Scene
 from relcore.figures.style import DARK, LIGHT, Theme
-from relcore.panes.payload import ids_digest, joined, payload_of
+from relcore.panes.payload import ids_digest, joined_texts, payload_of
 
 SCRIPTS = (
     "coloring.js",
@@ -66,7 +66,7 @@ def part(name: str) -> str:
 def hover_columns(scene: Scene) -> dict[str, bytes]:
     """The hover texts as bytes for the payload."""
     columns = {"texts": scene.texts, "notes": scene.notes}
-    return {name: joined(column) for name, column in columns.items() if column is not None}
+    return {name: joined_texts(column) for name, column in columns.items() if column is not None}
 
 
 class PageUnits(NamedTuple):
@@ -131,5 +131,5 @@ def scene_exportable(
     def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described, units(), about)
 
-    _, publication = drawn("panes_figure", scene)
+    _, publication = drawing_functions("panes_figure", scene)
     return Exportable(name, None, publication, scene.table, recipe, page=page)

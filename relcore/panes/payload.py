@@ -81,13 +81,13 @@ def is_quantised(coordinates: np.ndarray) -> bool:
 
 
 def packed_positions(coordinates: np.ndarray) -> bytes:
-    """The bytes of the coordinates: little-endian float32 (n, 2 or 3), or `quantised`."""
+    """The bytes of the coordinates: little-endian float32 (n, 2 or 3), or `quantise`."""
     if is_quantised(coordinates):
-        return quantised(coordinates).tobytes()
+        return quantise(coordinates).tobytes()
     return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
 
 
-def quantised(coordinates: np.ndarray) -> np.ndarray:
+def quantise(coordinates: np.ndarray) -> np.ndarray:
     """Coordinates as steps of each axis's range, (n, 2) uint16, 0 to 65,535; an axis without extent is set to
     the middle."""
     low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
@@ -144,10 +144,10 @@ class Payload:
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
         """The payload with more arrays, some of them with known digests."""
-        layout, start = dict(self.header.get("arrays", {})), sum(map(_padded, self.arrays.values()))
+        layout, start = dict(self.header.get("arrays", {})), sum(map(_padded_size, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _digest(content)]
-            start += _padded(content)
+            start += _padded_size(content)
         return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
@@ -157,7 +157,7 @@ class Payload:
         layout, start = {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
             layout[name] = [start, size, digest]
-            start += _padded(kept.get(name, b""))
+            start += _padded_size(kept.get(name, b""))
         header = {"arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}
         return Payload({**self.header, **header}, kept)
 
@@ -259,7 +259,7 @@ def _arrays_of(
                 f"pane {pane.title!r}: expected finite coordinates, got {bad} rows with NaN or infinite"
                 " values; leave these out"
             )
-        arrays[f"pane{i}"], digests[f"pane{i}"] = _packed(pane.coordinates)
+        arrays[f"pane{i}"], digests[f"pane{i}"] = _coordinates_with_digest(pane.coordinates)
     for i, coloring in enumerate(scene.colorings()):
         arrays[f"categories{i}"] = _category_bytes(coloring.categories)
         if coloring.values is not None:
@@ -267,7 +267,7 @@ def _arrays_of(
     for i, facet in enumerate(scene.facets):
         arrays[f"facet{i}"] = np.asarray(facet.codes, dtype=np.uint8).tobytes()
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
-    arrays["ids"], _ = _digested(scene.ids)
+    arrays["ids"], _ = _texts_with_digest(scene.ids)
     if scene.clusters is not None:
         arrays["clusters"] = _category_bytes(scene.clusters.numbers)
     if scene.prominence is not None:
@@ -281,10 +281,10 @@ def _arrays_of(
 
 def ids_digest(scene: Scene) -> str:
     """The digest of the ids and their order; events of another scene are ignored."""
-    return _digested(scene.ids)[1]
+    return _texts_with_digest(scene.ids)[1]
 
 
-def joined(strings: np.ndarray) -> bytes:
+def joined_texts(strings: np.ndarray) -> bytes:
     """Texts in UTF-8, joined by the unit separator; a separator inside a text is replaced by its symbol."""
     return _utf8("\x1f".join(str(text).replace("\x1f", "␟") for text in strings))
 
@@ -297,18 +297,18 @@ def _utf8(text: str) -> bytes:
 
 
 @MadeOnce
-def _digested(strings: np.ndarray) -> tuple[bytes, str]:
-    content = joined(strings)
+def _texts_with_digest(strings: np.ndarray) -> tuple[bytes, str]:
+    content = joined_texts(strings)
     return content, _digest(content)
 
 
 @MadeOnce
-def _packed(coordinates: np.ndarray) -> tuple[bytes, str]:
+def _coordinates_with_digest(coordinates: np.ndarray) -> tuple[bytes, str]:
     content = packed_positions(coordinates)
     return content, _digest(content)
 
 
-def _padded(content: bytes) -> int:
+def _padded_size(content: bytes) -> int:
     """The content's size, rounded up to a multiple of four."""
     return len(content) + -len(content) % 4
 

@@ -23,7 +23,7 @@ from relcore.passport.passport import (
     latest,
     model_at_hand,
     name_recipe,
-    paired,
+    paired_anchors,
 )
 from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.space import LatentSpace
@@ -86,9 +86,9 @@ class PassportChart(Recipe, figure="passport"):
     embed: EmbedAnchors = EmbedAnchors()
 
     def draw(self, result: tuple[Passport, LatentSpace] | None = None) -> Exportable:
-        return chart_exportable(chart_of(*(result or self._loaded())), self.to_json(), "relscope-passport")
+        return chart_exportable(chart_of(*(result or self._load())), self.to_json(), "relscope-passport")
 
-    def _loaded(self) -> tuple[Passport, LatentSpace]:
+    def _load(self) -> tuple[Passport, LatentSpace]:
         old, *others = load_all((self.passport, *filter(None, [self.new])), self.digests, self.figure)
         passport = Passport.of(old.take(old.rows(self.anchors)) if self.anchors else old)
         if others:
@@ -100,7 +100,7 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     """For each anchor, the cosine of its two vectors, and the correlation of its cosines with the other
     anchors; chance levels come from mismatched anchors. If the widths differ, the largest change of a cosine
     replaces the first."""
-    ids, X, Y = paired(passport, new)
+    ids, X, Y = paired_anchors(passport, new)
     change = check(passport, new)
     X, Y = (X, Y) if change.cosine is None else common_dimensions(X, Y)
     n, other = len(ids), derangement(len(ids), np.random.default_rng(0))

@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import band, counted, short, signed
 from relcore.base.records import read_file
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
-from relcore.base.sealed import checked_tensors, damaged, sealed
+from relcore.base.sealed import checked_tensors, damaged_file, file_bytes
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.engine import thin_svd
@@ -138,7 +138,7 @@ class Passport:
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
         layout = LAYOUT if self.fingerprint is not None else 1  # for earlier versions
-        return sealed(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
+        return file_bytes(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
         """The change of the anchors; see the function `check`."""
@@ -153,30 +153,30 @@ class Passport:
     @classmethod
     def load(cls, path: str | Path) -> Passport:
         """Raises a SpaceError for another or a damaged file, and for a later layout."""
-        path = expanded(path)
+        path = expand_home(path)
         header, tensors = checked_tensors(path, KEY, _Header, LAYOUT, "a passport")
         kinds = {name: (tensor.dtype.kind, tensor.ndim) for name, tensor in tensors.items()}
         plain = {"vectors": ("f", 2), "gram": ("f", 2), "ids": ("u", 1)}
         if kinds not in (plain, plain | {"axes": ("f", 2), "squares": ("f", 1)}):
-            raise damaged(path.name, "the tensors vectors, gram and ids", quote(sorted(kinds)) or "none")
+            raise damaged_file(path.name, "the tensors vectors, gram and ids", quote(sorted(kinds)) or "none")
         vectors, anchors = tensors["vectors"], tensors["ids"].tobytes()
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if digests != (header.anchors_digest, header.vectors_digest):
-            raise damaged(path.name, "the anchors and vectors of its digests", "others")
+            raise damaged_file(path.name, "the anchors and vectors of its digests", "others")
         try:
             ids = tuple(anchors.decode().split("\n"))
         except UnicodeDecodeError:
-            raise damaged(path.name, "anchors in UTF-8", "other bytes") from None
+            raise damaged_file(path.name, "anchors in UTF-8", "other bytes") from None
         n, d = vectors.shape
         if len(ids) != n or tensors["gram"].shape != (n, n) or not d:
-            raise damaged(path.name, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
+            raise damaged_file(path.name, f"{n:,} anchors and a Gram matrix of them", f"{len(ids):,} ids")
         passport = cls.of(LatentSpace(vectors, ids, name=path.name), header.card)
         if "axes" not in tensors:
             return passport
         fingerprint = ShortAxes(tensors["axes"], tensors["squares"])
         sound = fingerprint.axes.shape == (d, len(fingerprint.squares)) and len(fingerprint.squares) > 0
         if not sound or not (np.isfinite(fingerprint.axes).all() and (fingerprint.squares > 0).all()):
-            raise damaged(path.name, f"a fingerprint of axes with {d:,} numbers", "another one")
+            raise damaged_file(path.name, f"a fingerprint of axes with {d:,} numbers", "another one")
         return replace(passport, fingerprint=fingerprint)
 
 
@@ -355,7 +355,7 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
     SpaceError
         Fewer than `FEWEST` of the anchors, or another number of rows without ids.
     """
-    ids, X, Y = paired(passport, new)
+    ids, X, Y = paired_anchors(passport, new)
     n, rng, widths = len(X), np.random.default_rng((random_state, 8)), (X.shape[1], Y.shape[1])
     old, now = (units @ units.T for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)))
     apart, lengths = np.triu_indices(n, 1), np.linalg.norm(Y, axis=1) / np.linalg.norm(X, axis=1)
@@ -423,7 +423,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(x @ y) / lengths if lengths else 0.0
 
 
-def paired(
+def paired_anchors(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """The anchors (m,) that `new` has, their vectors in the passport (m, d), and those in `new` (m, e);

@@ -124,7 +124,9 @@ class Estimator:
             self.feature_names_in_ = names
         self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out
 
-    def _paired(self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32) -> list[np.ndarray]:
+    def _paired_matrices(
+        self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32
+    ) -> list[np.ndarray]:
         """Both sides of paired rows as matrices; their numbers of rows are not yet compared."""
         if Y is None:
             raise SpaceError(
@@ -161,7 +163,7 @@ class Estimator:
             )
         return X
 
-    def _framed(self, rows: np.ndarray, X: Any) -> np.ndarray:
+    def _as_output(self, rows: np.ndarray, X: Any) -> np.ndarray:
         """The output of `transform` for X: these rows, or a DataFrame of them after `set_output`."""
         if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
             return rows
@@ -549,7 +551,7 @@ class RelativeProjection(Estimator):
         rows = self._check_width(X, by_block=True)
         relative = self.similarity_.relative(rows, self.mean_)
         need_finite(relative[:, 0])
-        return self._framed(relative, X)
+        return self._as_output(relative, X)
 
 
 def _listed_or_matrix(anchors: Any) -> np.ndarray:
@@ -988,19 +990,19 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) 
     X, Y = (np.asarray(Z, dtype=np.float64) for Z in (X, Y))
     trusted = np.arange(len(X))
     for _ in range(ROUNDS):
-        agreement = np.vecdot(_turned(X, X[trusted], Y[trusted]), Y)
+        agreement = np.vecdot(_rotated_rows(X, X[trusted], Y[trusted]), Y)
         best = np.argsort(-agreement, kind="stable")[: int(np.ceil(TRUSTED * len(X)))]
         before, trusted = trusted, np.sort(best)
         if np.array_equal(before, trusted):
             break
-    turned = _turned(X, X[trusted], Y[trusted])
+    turned = _rotated_rows(X, X[trusted], Y[trusted])
     for fold in np.array_split(np.random.default_rng(0).permutation(trusted), min(FOLDS, len(trusted))):
         others = np.setdiff1d(trusted, fold)
-        turned[fold] = _turned(X[fold], X[others], Y[others])
+        turned[fold] = _rotated_rows(X[fold], X[others], Y[others])
     return Audit(turned @ Y.T, false_share)
 
 
-def _turned(rows: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def _rotated_rows(rows: np.ndarray, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     left, values, right = Engine().svd(X.T @ Y)
     known = values > _SILENT * values[0]
     turned = rows @ (left[:, known] @ right[known])

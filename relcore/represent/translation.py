@@ -40,7 +40,7 @@ class _Translation(Estimator):
     def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
         """Learn the map from paired rows, source (k, d_source) and target (k, d_target)."""
         given = source, target
-        source, target = self._paired(("source", "target"), source, target, np.float64)
+        source, target = self._paired_matrices(("source", "target"), source, target, np.float64)
         if len(source) != len(target):
             raise SpaceError(
                 f"expected the same number of paired rows, 1 or more, got {len(source)} and {len(target)}"
@@ -60,7 +60,7 @@ class _Translation(Estimator):
         mean = self.source_mean_ if self._centred else None
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
         need_finite(rows[:, 0])
-        return self._framed(rows, given)
+        return self._as_output(rows, given)
 
 
 @dataclass(eq=False)
@@ -283,7 +283,7 @@ class InverseRelativeProjection(Estimator):
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
         self.__dict__.pop("rank_", None)  # cached by an earlier fit
         sides = "source_anchors", "target_anchors"
-        source, target = self._paired(sides, source_anchors, target_anchors)
+        source, target = self._paired_matrices(sides, source_anchors, target_anchors)
         if len(source) != len(target):
             raise SpaceError(
                 f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and"
@@ -327,7 +327,7 @@ class InverseRelativeProjection(Estimator):
             rows *= np.float32(self.scale_)
             rows += self.target_mean_.astype(np.float32)
         need_finite(rows[:, 0])
-        return self._framed(rows, given)
+        return self._as_output(rows, given)
 
     def relative(self, X: MatrixLike) -> np.ndarray:
         """Source rows relative to the anchors, (n, d_source) → (n, k) float32; whitened if the method is."""
@@ -435,7 +435,7 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     return (engine.product(inverse, A) if wide else engine.product(A, inverse)), condition
 
 
-def recovered(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
+def recovery_errors(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
     """The errors of recovered rows (n, d), one table row for each. `cosine` compares found and true
     directions from the mean (d,), 0 if either has none; `error` is the distance relative to the true row's
     length."""
@@ -620,7 +620,7 @@ def relative(side: FittedSpace, settings: MethodSettings, whiten: bool = False) 
     return projection.fit(side.train, anchors=side.anchors).transform
 
 
-def unchanged(
+def identity_map(
     source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows | None:
     return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None

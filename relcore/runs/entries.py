@@ -182,7 +182,7 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 def read(path: Path) -> Entry:
     """The entry in a file. Raises Damaged if it was cut or changed, and OSError."""
     # safetensors' reader maps the file, so a disk that disappears would kill the process.
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
         data = np.empty(n_bytes, np.uint8)
         if file.readinto(data) != n_bytes:
@@ -199,7 +199,7 @@ def read(path: Path) -> Entry:
 
 def map_entry(path: Path) -> Entry:
     """The entry in a file, as `read`, with read-only memory maps as arrays, whose bytes are not checked."""
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
             name: np.memmap(file, dtype, "r", begin + start, shape)
@@ -213,14 +213,14 @@ def map_entry(path: Path) -> Entry:
 def summary(key: str, path: Path) -> Summary | None:
     """The summary in the file's header; None if it cannot be read."""
     try:
-        with _opened(path) as file:
+        with _open_regular(path) as file:
             metadata, parts, _, _ = _read_header(file)
         return Summary(key, {name: part[1] for name, part in parts.items()}, metadata, path.stat().st_size)
     except (Damaged, OSError):
         return None
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(path.stat().st_mode):
         raise Damaged("it is no regular file")  # opening a pipe would block
     return path.open("rb")

@@ -550,12 +550,12 @@ class LocalCluster:
     def _end(self, patience: float) -> None:
         """Wait at most `patience` seconds for the processes, kill the others, and remove the folder."""
         self._ends = True
-        if _signalled(self._groups, 0, patience):
-            _signalled(self._groups, signal.SIGKILL, 5.0)
+        if _signal_until_ended(self._groups, 0, patience):
+            _signal_until_ended(self._groups, signal.SIGKILL, 5.0)
         self._folder.cleanup()
 
 
-def _signalled(groups: list[int], number: int, seconds: float) -> bool:
+def _signal_until_ended(groups: list[int], number: int, seconds: float) -> bool:
     """Signal each process group until all have ended, for at most `seconds`; True if one has not."""
     until = time.monotonic() + seconds
     while True:
@@ -569,7 +569,7 @@ def _signalled(groups: list[int], number: int, seconds: float) -> bool:
         time.sleep(0.02)
 
 
-def claimed(folder: str) -> bool:
+def claim_gpu(folder: str) -> bool:
     """Whether this process may use the GPU, which only one of its cluster may, until that ends."""
     # The lock ends with its process; then the next process of the nanny takes it.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
@@ -591,7 +591,7 @@ def dask_setup(server: Any) -> None:
     if hasattr(server, "http_server"):
         server.http_server.stop()
     if isinstance(server, Worker):  # its nanny ends it
-        if os.environ.get(_HAS_GPU) == "1" and claimed(os.environ["DASK_TEMPORARY_DIRECTORY"]):
+        if os.environ.get(_HAS_GPU) == "1" and claim_gpu(os.environ["DASK_TEMPORARY_DIRECTORY"]):
             server.state.total_resources[GPU] = server.state.available_resources[GPU] = 1
         return
     parent = int(os.environ[PARENT])  # not os.getppid(), because the parent may be dead already

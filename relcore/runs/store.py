@@ -22,10 +22,10 @@ from typing import IO, Any
 import numpy as np
 
 from relcore.base import environment
-from relcore.base.access import expanded
+from relcore.base.access import expand_home
 from relcore.base.environment import use_device
 from relcore.base.errors import SpaceError, extra
-from relcore.base.writing import NotWritten, orphaned, own_name, write
+from relcore.base.writing import NotWritten, is_orphaned, own_name, write
 from relcore.runs import entries
 from relcore.runs.entries import (
     ENVIRONMENT,
@@ -63,7 +63,7 @@ class Pins:
             missing = set(keys) - kept
             if not missing:
                 return
-            with locked(root, fcntl.LOCK_SH):
+            with folder_lock(root, fcntl.LOCK_SH):
                 if file is None or not os.path.exists(file.name):  # or the folder was deleted and made again
                     missing |= kept
                     (root / FOLDER).mkdir(exist_ok=True)  # without parents, which an unmounted disk lacks
@@ -98,9 +98,9 @@ def in_use() -> Iterator[None]:
             _current.reset(token)
 
 
-def pinned(root: Path) -> set[str]:
+def keys_in_use(root: Path) -> set[str]:
     """The keys that living processes use; lists of dead processes are removed. The folder must be
-    `locked`."""
+    `folder_lock`."""
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
         with suppress(OSError), open(path, "r+", encoding="ascii", errors="replace") as file:
@@ -114,7 +114,7 @@ def pinned(root: Path) -> set[str]:
 
 
 @contextmanager
-def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+def folder_lock(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
     """Hold the folder's lock within the block, if the folder is writable and its disk supports locks."""
     with ExitStack() as held:
         with suppress(OSError):
@@ -160,7 +160,7 @@ class Store:
         self.finished: BundledResults | None = made
         try:
             cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
-            self.root: Path = expanded(root or os.environ.get(ENVIRONMENT) or cache).absolute()
+            self.root: Path = expand_home(root or os.environ.get(ENVIRONMENT) or cache).absolute()
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
         self.limit_bytes: int = environment.store_bytes() if limit_bytes is None else limit_bytes
@@ -252,7 +252,7 @@ class Store:
     def identity(self) -> str:
         """A random name by which a worker recognises this folder, or ""."""
         path = self.root / "id"
-        with suppress(OSError, NotWritten), locked(self.root):
+        with suppress(OSError, NotWritten), folder_lock(self.root):
             if not path.exists() or not path.stat().st_size:
                 write(path, uuid.uuid4().hex.encode())
             return path.read_text(encoding="ascii")
@@ -316,8 +316,8 @@ class Store:
         """Remove the least recently used entries above the limit, except `keep` and those in use."""
         if self.size() <= self.limit_bytes:
             return
-        with locked(self.root):  # no process may pin or evict an entry between listing and removal
-            used = pinned(self.root) | {keep.stem}
+        with folder_lock(self.root):  # no process may pin or evict an entry between listing and removal
+            used = keys_in_use(self.root) | {keep.stem}
             excess = self.size() - self.limit_bytes
             for _, size, path in self._files(self._entries, ".safetensors"):
                 if excess > 0 and path.stem not in used:
@@ -354,10 +354,10 @@ class Store:
         with suppress(OSError):
             for path in list(self._partial.iterdir()):
                 with suppress(OSError):
-                    if orphaned(path):
+                    if is_orphaned(path):
                         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        with locked(self.root):
-            pinned(self.root)  # removes the lists of dead processes
+        with folder_lock(self.root):
+            keys_in_use(self.root)  # removes the lists of dead processes
 
 
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:

@@ -500,7 +500,7 @@ def long_rows(space: LatentSpace) -> str:
     )
 
 
-def _listed(titles: Sequence[str]) -> str:
+def _and_list(titles: Sequence[str]) -> str:
     *names, last = titles
     return f"{', '.join(names)}{' and ' * bool(names)}{last}"
 
@@ -548,9 +548,9 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     parts = [rows if others else f"n = {absolute}"]
     for (k, convention), (titles, queries) in listed.items():
         told = f"{convention} convention{' (Moschella et al. 2023)' * (convention == 'paper')}"
-        parts.append(f"{_listed(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
+        parts.append(f"{_and_list(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
     for n, titles in sampled.items():
-        parts.append(f"{_listed(titles)}: {n:,} of the rows, drawn by their ids")
+        parts.append(f"{_and_list(titles)}: {n:,} of the rows, drawn by their ids")
     return parts
 
 

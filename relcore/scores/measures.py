@@ -600,7 +600,7 @@ def mutual_knn(
         overlap = jaccard_rows(own, other)
         return float((2 * overlap / (1 + overlap)).mean())
 
-    return _of_lists(_found(source, target, k, ids, most_rows), "knn recall", value)
+    return _of_lists(_mutual_neighbours(source, target, k, ids, most_rows), "knn recall", value)
 
 
 @notes_sample
@@ -637,7 +637,7 @@ def cycle_knn(
     def value(own: np.ndarray, other: np.ndarray, order: np.ndarray) -> float:
         return float((own[other] == np.arange(len(own))[:, None, None]).any(axis=(1, 2)).mean())
 
-    return _of_lists(_found(source, target, k, ids, most_rows), "cycle knn", value)
+    return _of_lists(_mutual_neighbours(source, target, k, ids, most_rows), "cycle knn", value)
 
 
 @notes_sample
@@ -673,7 +673,7 @@ def cknna(
     >>> round(cknna(X, 3 * X @ rotation), 3)
     1.0
     """
-    neighbours = _found(source, target, k, ids, most_rows)
+    neighbours = _mutual_neighbours(source, target, k, ids, most_rows)
     n, X, Y = (
         len(neighbours.first_lists),
         neighbours.source.astype(np.float64),
@@ -738,7 +738,7 @@ def second_order_cosine(
     >>> round(second_order_cosine(X, 3 * X @ rotation), 3)
     1.0
     """
-    neighbours = _found(source, target, k, ids, most_rows)
+    neighbours = _mutual_neighbours(source, target, k, ids, most_rows)
     first, second = neighbours.source @ neighbours.source.T, neighbours.target @ neighbours.target.T
     rows = np.arange(len(first))[:, None]
 
@@ -753,7 +753,7 @@ def second_order_cosine(
     return _of_lists(neighbours, "second-order cosine", value)
 
 
-def _found(
+def _mutual_neighbours(
     source: MatrixLike, target: MatrixLike, k: int, ids: Sequence[str] | None, most_rows: int | None
 ) -> Neighbours:
     X, Y = paired_rows(source, target, most_rows, ids)

@@ -286,10 +286,10 @@ def find_neighbours(
         if n_queries is not None and n_queries < n:
             rng = np.random.default_rng((_QUERY_STREAM, random_state))
             queries = np.sort(rng.choice(n, n_queries, replace=False))
-    return _searched((unit_rows(source), unit_rows(target)), queries, k, convention, device)
+    return _search((unit_rows(source), unit_rows(target)), queries, k, convention, device)
 
 
-def _searched(
+def _search(
     sides: tuple[np.ndarray, np.ndarray], queries: np.ndarray, k: int, convention: str, device: str
 ) -> Neighbours:
     """The neighbours of these queries among unit rows."""
@@ -333,7 +333,7 @@ def jaccard(
     >>> jaccard(X, np.random.default_rng(1).permutation(X)) < 0.1
     True
     """
-    neighbours = _found(source, target, k, convention, n_queries, queries, random_state, device)
+    neighbours = _neighbours_of_pair(source, target, k, convention, n_queries, queries, random_state, device)
     return neighbours.jaccard() if convention == "mutual" else _with_note(neighbours.jaccard(), neighbours)
 
 
@@ -367,11 +367,13 @@ def mrr(
     >>> mrr(X, X[:, ::-1]).note[:63]
     'Neighbours agree much more within the spaces (overlap 1.000) th'
     """
-    neighbours = _found(source, target, k, convention, n_queries, queries, random_state, device)
+    neighbours = _neighbours_of_pair(source, target, k, convention, n_queries, queries, random_state, device)
     return _with_note(neighbours.mrr(), neighbours)
 
 
-def _found(source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any) -> Neighbours:
+def _neighbours_of_pair(
+    source: MatrixLike, target: MatrixLike, k: int, convention: str, *settings: Any
+) -> Neighbours:
     sides = paired_matrices(source, target, ("source", "target"), by_block=True)
     names = ("n_queries", "queries", "random_state", "device")
     return find_neighbours(*sides, k, convention, **dict(zip(names, settings, strict=True)))
@@ -389,10 +391,10 @@ def _with_note(score: Score, neighbours: Neighbours) -> Score:
     )
     if len(some) < 2 or k >= len(neighbours.target):
         return score
-    across = _searched(sides, some, k, "paper", device).jaccard()
+    across = _search(sides, some, k, "paper", device).jaccard()
     if (beyond := across - across.null.mean) >= 0.5:
         return score
-    within = _searched(sides, some, k, "mutual", device).jaccard()
+    within = _search(sides, some, k, "mutual", device).jaccard()
     if within - within.null.mean > 2 * max(beyond, within.null.high - within.null.mean):
         score.note = (
             f"Neighbours agree much more within the spaces (overlap {short(within)}) than across them"
@@ -495,7 +497,7 @@ def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
     m, k = neighbours.first_lists.shape
     lines = np.repeat(np.arange(m), k)
     sides = neighbours.source, neighbours.target
-    longer = _searched(
+    longer = _search(
         sides, neighbours.queries, k + 1, neighbours.convention, neighbours.device
     )  # nearest first
     (own, next_own), (other, next_other) = (

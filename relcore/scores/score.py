@@ -464,7 +464,7 @@ def best_by_chance(
         np.unique(side, return_inverse=True) for side in zip(*scored, strict=True)
     )
     flat = np.stack(forms).astype(np.float32)
-    permuted = _drawn(flat[fixed], flat[moved], both_axes)[:, first, second]
+    permuted = _permuted_products(flat[fixed], flat[moved], both_axes)[:, first, second]
     low, high = np.quantile(permuted, [0.025, 0.975], axis=0)
     widths = np.array([score.null.high - score.null.low for score in scored.values()])
     means = np.array([score.null.mean for score in scored.values()])
@@ -474,7 +474,7 @@ def best_by_chance(
     return ChanceLevel.from_draws(rescaled.max(axis=1))
 
 
-def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
+def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
     """Inner products (permutations, s, t) of forms (s, m, w) with permuted ones (t, m, w), all of length
     1."""
     rng, (t, m, _) = np.random.default_rng(0), moved.shape

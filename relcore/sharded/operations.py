@@ -57,16 +57,16 @@ from relcore.sharded.space import (
     Shard,
     ShardBlock,
     ShardedSpace,
-    aligned,
+    aligned_blocks,
     beside,
     filesystem,
     finite,
     is_sharded,
-    listed,
+    list_files,
     need_same_ids,
-    opened,
-    paired,
+    open_url,
     replacing,
+    shard_pairs,
 )
 from relcore.spaces.matching import distinct_names
 from relcore.spaces.space import LatentSpace
@@ -320,7 +320,7 @@ def live_rows(
     """Yields blocks, cut to at most `size` rows. Each has the rows with a direction in every space, their
     numbers in the whole space, and their vectors in each space.
     """
-    for blocks in aligned(shards, labels):
+    for blocks in aligned_blocks(shards, labels):
         for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
             vectors = [block.vectors[part] for block in blocks]
             alive = np.flatnonzero(np.logical_and.reduce([rows.any(axis=1) for rows in vectors]))
@@ -710,7 +710,7 @@ def compare_shards(
         raise SpaceError(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
-    spaces, parts = (source, target), paired(source, target)
+    spaces, parts = (source, target), shard_pairs(source, target)
     # The classes are those of `comparison.class_labels`: the source's labels, or the target's.
     classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
     n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
@@ -954,7 +954,7 @@ def _need_folder(goal: str, key: str) -> None:
     for place in dict.fromkeys((goal, written_to)):
         if _begun_by(place) == key:
             return
-        if _begun_by(place) or (filesystem(place)[0].exists(filesystem(place)[1]) and listed(place)):
+        if _begun_by(place) or (filesystem(place)[0].exists(filesystem(place)[1]) and list_files(place)):
             raise SpaceError(
                 f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose"
                 " another, or remove it"
@@ -970,7 +970,7 @@ def _begun_by(place: str) -> str:
     files, path = filesystem(place)
     if not files.exists(beside(path, MARK)):
         return ""
-    with opened(beside(place, MARK)) as stream, suppress(ValueError, TypeError, KeyError):
+    with open_url(beside(place, MARK)) as stream, suppress(ValueError, TypeError, KeyError):
         return json.loads(stream.read())["key"]
     return "damaged"
 

@@ -27,7 +27,7 @@ from relcore.catalog.catalog import is_address
 from relcore.files.arrays import npy_layout, npy_rows
 from relcore.files.formats import checked_ids, checked_labels, readable
 from relcore.files.reading import natural
-from relcore.files.tables import ARROW_SUFFIXES, stored, vectors_of
+from relcore.files.tables import ARROW_SUFFIXES, decode_array, vectors_of
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import id_column, vector_column
@@ -139,7 +139,7 @@ def rows_at_once(*widths: int) -> int:
     return max(1, BLOCK_BYTES // (4 * max(widths)))
 
 
-def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[ShardBlock, ...]]:
+def aligned_blocks(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[ShardBlock, ...]]:
     rows = rows_at_once(*(shard.width for shard in shards))
     return zip(*(shard.blocks(rows, labels) for shard in shards), strict=True)
 
@@ -175,7 +175,7 @@ def filesystem(place: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
     if not is_address(place):  # `url_to_fs` would take "a::b" for a chain that begins with "a"
-        return LocalFileSystem(), os.path.abspath(access.allowed(place))
+        return LocalFileSystem(), os.path.abspath(access.readable_path(place))
     access.need_own_machine(place)
     with _naming_place(place, "an address that fsspec opens", "install what it names, or check the address"):
         return url_to_fs(place, **{kind: _bounded() for kind in ("http", "https") if f"{kind}://" in place})
@@ -225,7 +225,7 @@ def _naming_place(
 
 
 @contextmanager
-def opened(url: str) -> Iterator[BinaryIO]:
+def open_url(url: str) -> Iterator[BinaryIO]:
     files, path = filesystem(url)
     with _naming_place(url, *_READABLE, OSError), ExitStack() as around:
         with _naming_place(url, *_READABLE):
@@ -233,7 +233,7 @@ def opened(url: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def listed(place: str) -> dict[str, dict[str, Any]]:
+def list_files(place: str) -> dict[str, dict[str, Any]]:
     """The files of a folder, except hidden ones, by name, with what the file system reports on each."""
     files, path = filesystem(place)
     with _naming_place(place, "a folder of shards", "check the spelling"):
@@ -308,7 +308,7 @@ class NpyShard(Shard):
     @staticmethod
     def header(url: str, names: Sequence[str]) -> dict[str, Any]:
         folder, name = url.rsplit("/", 1)
-        with opened(url) as stream:
+        with open_url(url) as stream:
             (n, width), _, _ = npy_layout(stream, stream.seek(0, 2), name)
         texts = {what: f"{name.rsplit('.', 1)[0]}.{what}.txt" for what in ("ids", "labels")}
         columns = {what: beside(folder, text) for what, text in texts.items() if text in names}
@@ -319,7 +319,7 @@ class NpyShard(Shard):
             _lines(url) if url and wanted else None
             for url, wanted in ((self.ids, True), (self.labels, labels))
         ]
-        with opened(self.url) as stream:
+        with open_url(self.url) as stream:
             shape, dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             stream.seek(at)
             for first in range(0, shape[0], rows):
@@ -341,7 +341,7 @@ class NpyShard(Shard):
             return super().take(rows)
         self.need_unchanged()
         out = np.empty((len(rows), self.width), dtype=np.float32)
-        with opened(self.url) as stream:
+        with open_url(self.url) as stream:
             shape, dtype, at = npy_layout(stream, stream.seek(0, 2), self.name)
             for place in np.argsort(rows, kind="stable"):
                 stream.seek(at + int(rows[place]) * self.width * dtype.itemsize)
@@ -357,7 +357,7 @@ class NpyShard(Shard):
 
 
 def _lines(url: str) -> Iterator[str]:
-    with opened(url) as stream:
+    with open_url(url) as stream:
         try:
             for line in io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None):
                 yield line.rstrip("\n")
@@ -419,7 +419,7 @@ class TableShard(Shard):
         ids = checked_ids(table.column(self.ids).to_pylist(), self.name) if self.ids else None
         labels = None
         if self.labels in table.column_names:
-            texts = stored(table.column(self.labels).combine_chunks())
+            texts = decode_array(table.column(self.labels).combine_chunks())
             labels = checked_labels(texts.to_pylist(), self.name)
         return ShardBlock(first, vectors, ids, labels)
 
@@ -476,7 +476,7 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
     import pyarrow.parquet as parquet
 
     name = url.rsplit("/", 1)[1]
-    with opened(url) as stream:
+    with open_url(url) as stream:
         try:
             if name.lower().endswith(ARROW_SUFFIXES):
                 yield _Arrow(stream)
@@ -512,7 +512,7 @@ class ShardedSpace:
     def open(cls, place: str) -> ShardedSpace:
         """The space of a folder of .npy, .parquet, .arrow or .feather files, by path or fsspec address."""
         place = place if is_address(str(place)) else filesystem(str(place))[1]
-        files = listed(place)
+        files = list_files(place)
         kinds = {name: kind for name in files for kind in SHARDS if name.lower().endswith(kind)}
         if not kinds:
             raise SpaceError(
@@ -537,7 +537,7 @@ class ShardedSpace:
         # Also sort by name, so that "part-01" and "part-1" have one order on all machines.
         names = sorted(kinds, key=lambda name: (natural(Path(name)), name))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            shards = _numbered(place, list(pool.map(shard, names)))
+            shards = _with_first_rows(place, list(pool.map(shard, names)))
         return cls(place.rstrip("/").rsplit("/", 1)[-1] or "shards", place, shards)
 
     @property
@@ -593,7 +593,7 @@ def is_sharded(place: str) -> bool:
     """Whether a path or an address names a folder of at least two shards of one format and one width."""
     if not is_address(place):  # without the extra fsspec, two files of one format suffice
         try:
-            kinds = Counter(path.suffix.lower() for path in access.allowed(place).iterdir())
+            kinds = Counter(path.suffix.lower() for path in access.readable_path(place).iterdir())
         except OSError:
             return False
         if not any(kinds[kind] > 1 for kind in SHARDS):
@@ -605,7 +605,7 @@ def is_sharded(place: str) -> bool:
         return False
 
 
-def _numbered(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
+def _with_first_rows(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
     """The shards with the numbers of their first rows; a SpaceError unless they fit together."""
     full = [shard for shard in shards if shard.n]
     if not full:
@@ -630,7 +630,7 @@ def _numbered(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
     return tuple(replace(shard, start=start) for shard, start in zip(full, starts, strict=False))
 
 
-def paired(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
+def shard_pairs(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
     """The parts of a pass over two spaces: shard i of both must have the same rows in the same order. Their
     ids are compared while the shards are read.
     """

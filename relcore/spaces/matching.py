@@ -91,13 +91,13 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     >>> pair.target.vectors.tolist()
     [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
-    matched = _paired(source, target)
+    matched = _match_pair(source, target)
     for other in others:
-        matched = _joined(matched, _paired(source, other))
+        matched = _join_match(matched, _match_pair(source, other))
     return matched
 
 
-def _joined(matched: Match, pair: Match) -> Match:
+def _join_match(matched: Match, pair: Match) -> Match:
     """The rows of a match that are also in a pair with the same source; the pair's target becomes a further
     space."""
     in_pair = pair.source.index.get_indexer(matched.source.index)
@@ -107,17 +107,17 @@ def _joined(matched: Match, pair: Match) -> Match:
         raise NoCommonId(
             f"{names}: expected ids that all of them share, got none; leave {pair.target.name!r} out"
         )
-    taken = [_taken(space, rows) for space in matched.spaces] + [_taken(pair.target, in_pair[rows])]
-    source, target, *others = marked(taken) if matched.source._row_numbers is None else taken
+    taken = [_take_rows(space, rows) for space in matched.spaces] + [_take_rows(pair.target, in_pair[rows])]
+    source, target, *others = with_common_marks(taken) if matched.source._row_numbers is None else taken
     return replace(matched, source=source, target=target, others=tuple(others))
 
 
-def _taken(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
+def _take_rows(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
     whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
     return space if whole else space.take(rows)
 
 
-def _paired(source: MatrixLike, target: MatrixLike) -> Match:
+def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
     source, target = as_pair(source, target)
     numbers = source._row_numbers, target._row_numbers
     if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
@@ -138,9 +138,9 @@ def _paired(source: MatrixLike, target: MatrixLike) -> Match:
             f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
             " vector; expected vectors with a direction in both"
         )
-    taken = [_taken(source, in_source[alive]), _taken(target, in_target[alive])]
+    taken = [_take_rows(source, in_source[alive]), _take_rows(target, in_target[alive])]
     n_zero = int(np.count_nonzero(~alive))
-    taken = marked(taken) if None in numbers else taken  # row numbers are no guesses
+    taken = with_common_marks(taken) if None in numbers else taken  # row numbers are no guesses
     alone = (
         len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
         for space, of in zip((source, target), numbers, strict=True)
@@ -148,7 +148,7 @@ def _paired(source: MatrixLike, target: MatrixLike) -> Match:
     return Match(*taken, *alone, n_zero)
 
 
-def marked(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     """Spaces with the same ids; if those of one are guessed or audited, all get these marks."""
     named = [space.ids for space in spaces if space._row_numbers is None]
     guessed = [ids.marks for ids in named if isinstance(ids, GuessedIds)]

@@ -14,10 +14,10 @@ from relcore.base.rows import (
     BLOCK_ROWS,
     DerivedRows,
     MappedRows,
+    as_mapped_rows,
     call_content,
     length_reason,
     lengths,
-    mapped,
     out_of_range,
 )
 from relcore.spaces.ids import (
@@ -110,7 +110,7 @@ class LatentSpace:
         counts: Sequence[int] | None = None,
     ) -> None:
         self.name = name
-        self._stored = stored = mapped(vectors)
+        self._stored = stored = as_mapped_rows(vectors)
         given = matrix(vectors, name, None) if stored is None else stored
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)

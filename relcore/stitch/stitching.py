@@ -31,7 +31,7 @@ from relcore.represent.translation import (
 )
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import share_interval
-from relcore.spaces.matching import agreed_labels, distinct_names, marked, shared_ids, short_names
+from relcore.spaces.matching import agreed_labels, distinct_names, shared_ids, short_names, with_common_marks
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION, Split
 
@@ -351,7 +351,9 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     number = {name: position for position, name in enumerate(classes)}
     targets = np.array([number[label] for label in labels[labelled]], dtype=np.int64)
     return SharedRows(
-        tuple(marked([space.take(space.rows(ids[labelled])) for space in spaces])), classes, targets
+        tuple(with_common_marks([space.take(space.rows(ids[labelled])) for space in spaces])),
+        classes,
+        targets,
     )
 
 

@@ -85,13 +85,13 @@ class StorePlace:
 
     @property
     def path(self) -> Path:
-        """The path, if this session may use it; errors as in `access.allowed`."""
-        return access.allowed(self.where)
+        """The path, if this session may use it; errors as in `access.readable_path`."""
+        return access.readable_path(self.where)
 
     def need_access(self) -> None:
         """Raise a SpaceError if the app is shared and this is an address or the folder of a database."""
         if self.is_file:
-            access.allowed(self.where)
+            access.readable_path(self.where)
         else:
             access.need_own_machine(self.text)
 
@@ -123,7 +123,7 @@ def parse_place(text: str) -> StorePlace | None:
     if not colon or not known or (kind in INDEXES and rest.startswith("//") and INDEXES[kind].plugin):
         rest, (file, _, column) = text, text.partition("#")
         kind = _kind_of(file)
-        if not kind or "=" in column or access.expanded(text).exists():
+        if not kind or "=" in column or access.expand_home(text).exists():
             kind = _kind_of(text)
             return StorePlace(kind, text) if kind else None
     where, _, table = rest.rpartition("#") if "#" in rest else (rest, "", "")

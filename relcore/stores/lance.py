@@ -38,7 +38,7 @@ class LanceRows:
     def __init__(self, folder: Path, where: str, table: str, column: str) -> None:
         self._where = where
         with _clear_errors(where):
-            base = _connected(folder)
+            base = _connect(folder)
             tables = _tables(base)
             if table not in tables:
                 there = quote(tables[:6]) or "none"
@@ -110,7 +110,7 @@ class LanceIndex(VectorIndex):
             import lancedb  # noqa: F401
         if place.path.is_dir():
             with _clear_errors(place.text):
-                _table(_connected(place.path), place, target)
+                _table(_connect(place.path), place, target)
 
     @classmethod
     def write(
@@ -129,12 +129,12 @@ class LanceIndex(VectorIndex):
         try:
             with _clear_errors(place.text):
                 if folder.is_dir():
-                    table = _table(_connected(place.path), place, target)
+                    table = _table(_connect(place.path), place, target)
                 if table is not None:
                     table.add(_reader(place, checked(), target, report, table.schema))
                     return
             with new_folder(folder) as made, _clear_errors(place.text):
-                _connected(made).create_table(place.table, _reader(place, checked(), target, report))
+                _connect(made).create_table(place.table, _reader(place, checked(), target, report))
         except SpaceError as error:
             raise failed[0] if failed else error from None
 
@@ -168,7 +168,7 @@ def _reader(
     return pa.RecordBatchReader.from_batches(first.schema, batches())
 
 
-def _connected(folder: Path) -> Any:
+def _connect(folder: Path) -> Any:
     with extra("lancedb"):
         import lancedb
     return lancedb.connect(str(folder.absolute()))  # absolute: "s3:/bucket" would be taken for an address

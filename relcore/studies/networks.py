@@ -179,13 +179,13 @@ def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int 
         shown = wide.map(lambda value: "" if np.isnan(value) else f"{value:,.{digits * (value < 100)}f}")
         texts = tuple(map(tuple, shown.to_numpy()))
     hover = tuple(
-        tuple(_explained(cells.loc[(delta, omega)]) for delta in wide.columns) for omega in wide.index
+        tuple(_note_of(cells.loc[(delta, omega)]) for delta in wide.columns) for omega in wide.index
     )
     rows, columns = tuple(map(int, wide.index)), tuple(map(float, wide.columns))
     return MatrixPanel(title, rows, columns, wide.to_numpy(dtype=float), texts, hover, note)
 
 
-def _explained(cell: pd.Series) -> str:
+def _note_of(cell: pd.Series) -> str:
     lines = [f"{name} {short(cell[name])}" for name in _RECOVERED if not np.isnan(cell[name])]
     return "\n".join(lines + ["a pruning is left with one anchor; lower δ"] * bool(np.isnan(cell["cosine"])))
 
@@ -548,7 +548,7 @@ def absolute_and_relative_accuracy(
     models = []
     for number, network in enumerate(networks):
         report(number, 3, f"network {number + 1} of 3")
-        models.append(_trained(*network, images, targets, parts.train))
+        models.append(_train(*network, images, targets, parts.train))
     (encode_absolute, absolute_head), (encode, head), (_, other_head) = models
     with torch.inference_mode():
         rows = encode(test)
@@ -563,7 +563,7 @@ def absolute_and_relative_accuracy(
     return accuracy | {"chance": float(np.mean(truth == majority)), "test rows": len(truth)}
 
 
-def _trained(spec: SweptVision, anchors: np.ndarray | None, images, targets, train: np.ndarray):
+def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train: np.ndarray):
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
@@ -661,10 +661,10 @@ class SimilarityPerformance(Study):
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         dataset, encoder = load_dataset(DatasetSpec("digits"), store), _encoder(settings)
         if settings == _REFERENCE:
-            return _measured(encoder, dataset, report, None)
+            return _measure(encoder, dataset, report, None)
         training = lambda *progress: report(0, 1, "training the reference first")  # noqa: E731
         rows = finished_run(self, _REFERENCE, store, training).arrays
-        return _measured(encoder, dataset, report, rows)
+        return _measure(encoder, dataset, report, rows)
 
     def seconds(self, settings: Settings) -> float:
         return 1.0 + settings["epochs"] * {"mlp": 1.1, "cnn": 3.6}[settings["architecture"]]
@@ -723,7 +723,7 @@ def _encoder(settings: Settings) -> TrainedEncoder:
     return encoder_from_json({name: value for name, value in settings.items() if name != "data"})
 
 
-def _measured(encoder, dataset, report: Progress, reference: dict[str, np.ndarray] | None) -> RunResult:
+def _measure(encoder, dataset, report: Progress, reference: dict[str, np.ndarray] | None) -> RunResult:
     rows, anchors = _rows_and_anchors(len(dataset))
     compared: dict[str, list[float]] = {name: [] for name in SIMILARITIES}
     kept: list[dict[str, np.ndarray]] = []

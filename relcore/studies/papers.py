@@ -26,7 +26,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.base.version import __version__
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, study_of
@@ -92,7 +92,7 @@ class Ours:
 
 
 @cache
-def shipped() -> dict[str, Ours]:
+def shipped_results() -> dict[str, Ours]:
     return read_ours(SHIPPED)
 
 
@@ -161,7 +161,7 @@ def quantile(freedom: float) -> float:
     return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
 
 
-def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
+def mean_and_deviation(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
     """Numbers from repeated rows: mean and sample deviation over rows with equal label and metric.
 
     Each row has label, metric, value, and optionally unit, n, k (of the first repeat) and baseline
@@ -172,18 +172,23 @@ def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
         first = {name: value for name, value in part.iloc[0].to_dict().items() if not pd.isna(value)}
         facts = {name: kind(first[name]) for name, kind in _FACTS.items() if name in first}
         if "baseline" in first:
-            facts["baseline"] = rounded(part.baseline.mean())
+            facts["baseline"] = round_number(part.baseline.mean())
         values = part.value.to_numpy(dtype=np.float64)
         if len(values) > 1:
-            facts |= {"deviation": rounded(values.std(ddof=1)), "values": tuple(map(rounded, values))}
-        numbers.append(Number(label, metric, rounded(values.mean()), repeats=len(values), **facts, **more))
+            facts |= {
+                "deviation": round_number(values.std(ddof=1)),
+                "values": tuple(map(round_number, values)),
+            }
+        numbers.append(
+            Number(label, metric, round_number(values.mean()), repeats=len(values), **facts, **more)
+        )
     return tuple(numbers)
 
 
 _FACTS = {"unit": str, "n": int, "k": int}
 
 
-def rounded(value: float) -> float:
+def round_number(value: float) -> float:
     return round(float(value), 6)
 
 
@@ -562,7 +567,7 @@ def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFr
 
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    return delimited(long_table(rows, found)).encode()
+    return delimited_text(long_table(rows, found)).encode()
 
 
 def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
@@ -571,16 +576,16 @@ def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str
         place, verdicts = {"paper": row.paper.authors, "row": row.name}, verdicts_of(row, found)
         words = [f"{on}: {verdict.word}" for on, verdict in verdicts.items()]
         word = {"verdict": "; ".join(words) or None}
-        lines += [place | line for line in _published(row)]
+        lines += [place | line for line in _published_records(row)]
         for name in row.run_names():
             if ours := found.get(name):
                 facts = {fact: getattr(ours, fact) for fact in _RUN_FACTS}
                 numbers = ours.of_groups(row.groups(name))
-                lines += [{**place, **_measured(number), **facts, **word} for number in numbers]
+                lines += [{**place, **_measured_record(number), **facts, **word} for number in numbers]
     return lines
 
 
-def _published(row: PaperRow) -> list[dict[str, Any]]:
+def _published_records(row: PaperRow) -> list[dict[str, Any]]:
     if row.published is None:
         return []
     return [
@@ -598,7 +603,7 @@ def _published(row: PaperRow) -> list[dict[str, Any]]:
     ]
 
 
-def _measured(number: Number) -> dict[str, Any]:
+def _measured_record(number: Number) -> dict[str, Any]:
     line = {"source": "here", "what": number.label, "metric": number.metric}
     line |= {name: getattr(number, name) for name in _WRITTEN}
     line["baseline_is"] = None if number.baseline is None else number.baseline_is
@@ -642,7 +647,7 @@ def result_of(name: str, store: Store) -> Ours | None:
     runs = study_runs(name)
     if runs and not runs.missing(store, own=True):
         return ours_of(name, runs, store)
-    known = shipped().get(name)
+    known = shipped_results().get(name)
     return known if known and is_current(known) else None
 
 
@@ -662,7 +667,7 @@ def _training(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
     forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
     columns = ["F1", "accuracy", *(name for name in table if name.startswith("F1 of "))]
     encoders = {name: name.partition(" of ")[2].partition(" · ")[0] for name in columns}
-    return grouped(
+    return mean_and_deviation(
         [
             {
                 "label": f"{forms[run['features']]}, {encoders[column] or 'mean of 4 encoders'}",
@@ -682,16 +687,16 @@ def _similarity(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
     numbers = []
     for line in runs.study.findings(runs.spec.settings, table).to_dict("records"):
         metric = "Spearman" if "Spearman" in line["what"] else "Pearson"
-        ends = {end: rounded(line[end]) for end in ("low", "high") if not pd.isna(line[end])}
+        ends = {end: round_number(line[end]) for end in ("low", "high") if not pd.isna(line[end])}
         facts = {"unit": "−1 … 1", "n": int(line["n"]), "baseline": 0.0, "baseline_is": "unrelated"}
         label = line["what"].replace(f"{metric} ", "")
-        numbers.append(Number(label, metric, rounded(line["value"]), **facts, **ends))
+        numbers.append(Number(label, metric, round_number(line["value"]), **facts, **ends))
     return tuple(numbers)
 
 
 def _by_count(*measures: str) -> Callable[[StudyRuns, pd.DataFrame], tuple[Number, ...]]:
     def numbers(runs: StudyRuns, table: pd.DataFrame) -> tuple[Number, ...]:
-        return grouped(
+        return mean_and_deviation(
             [
                 {
                     "label": f"{run['n_anchors']} anchors",

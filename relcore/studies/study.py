@@ -66,7 +66,7 @@ class Estimate:
         return f"{value} (95 %: {low} to {high})" if self.has_interval else value
 
 
-def _known(*sides: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def _known_pairs(*sides: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     x, y = (np.asarray(side, dtype=float) for side in sides)
     if x.shape != y.shape or x.ndim != 1:
         raise SpaceError(f"correlation: expected pairs of numbers, got {x.shape} and {y.shape}")
@@ -81,7 +81,7 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     2) / (n − 3)) for Spearman (Bonett and Wright 2000). NaN if n is below 4 or one side is constant.
     """
     need_one_of("correlation", kind, NAMES)
-    x, y = _known(x, y)
+    x, y = _known_pairs(x, y)
     n = len(x)
     if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Estimate(n=n)
@@ -129,7 +129,7 @@ def mean_score(values: Iterable[float]) -> Estimate:
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
     """Least-squares slope of y on x with Student's 95 % interval; NaN for fewer than three pairs or
     constant x."""
-    x, y = _known(x, y)
+    x, y = _known_pairs(x, y)
     n = len(x)
     if n < 3 or np.ptp(x) == 0:
         return Estimate(n=n)
@@ -251,7 +251,7 @@ def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test r
     return f"{table[column].mean():,.0f} {noun}"
 
 
-def listed(names: Iterable[Any]) -> str:
+def and_list(names: Iterable[Any]) -> str:
     *others, last = map(str, names)
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -617,11 +617,11 @@ def run_row(key: str, store: Store) -> dict[str, Any] | None:
     if (entry := store.summary(key)) is None:
         return None
     facts = entry.metadata
-    settings = {name: _shown(value) for name, value in facts["settings"].items()}
+    settings = {name: _short_value(value) for name, value in facts["settings"].items()}
     return {**settings, **facts["values"], "seconds": facts["seconds"], "key": key}
 
 
-def _shown(value: Any) -> Any:
+def _short_value(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     text = ", ".join(map(str, value))
@@ -703,7 +703,7 @@ def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
 
 
-def _described(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
+def _specs_and_digests(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
     if not spaces:
         return [(spec, "") for spec in _WORDS]
     try:
@@ -723,7 +723,7 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
     Raises a SpaceError for an invalid description, or a space that has changed since.
     """
     loaded = []
-    for spec, digest in _described(spaces):
+    for spec, digest in _specs_and_digests(spaces):
         space = load(spec, store)
         if digest and space.digest != digest:
             got = f"{space.digest[:8]}: it has changed since"

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expanded, regular_file
+from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
 from relcore.base.names import Named
 from relcore.base.numbers import counted, in_cell, percent, short
@@ -303,7 +303,7 @@ class Universe(Reported):
             )
         name = distinct_names([*(space.with_columns(name=known) for known in self.names), space])[-1]
         (rows, places), (tested, expected) = (
-            _known(space, ids, consensus)
+            _known_rows(space, ids, consensus)
             for ids, consensus in ((self.ids, self.consensus), (self.test_ids, self.test_consensus))
         )
         if len(rows) < FEWEST_ROWS or not len(tested):
@@ -366,7 +366,7 @@ class Universe(Reported):
 
     def save(self, path: str | Path) -> None:
         """Write a file (`.universe`): safetensors with JSON metadata and checksums, nothing pickled."""
-        path = expanded(path)
+        path = expand_home(path)
         if path.suffix != SUFFIX:
             raise SpaceError(f"{path.name}: expected a name that ends in {SUFFIX!r}, got {path.suffix!r}")
         write(path, self.to_bytes())
@@ -382,7 +382,7 @@ class Universe(Reported):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file that `save` wrote; SpaceError for another, a damaged or a later one."""
-        path = regular_file(expanded(path))
+        path = regular_file(expand_home(path))
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise SpaceError(
                 f"{path.name}: expected at most {_MOST_BYTES >> 30} GB, got {size / 2**30:.1f} GB"
@@ -451,7 +451,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space 
         if not 2 <= len(spaces) <= MOST_SPACES:
             raise SpaceError(f"spaces: expected 2 to {MOST_SPACES}, got {len(spaces)}")
         report(0, 4, "pairing the rows")
-        ids, rows = _paired(spaces)
+        ids, rows = _shared_ids_and_rows(spaces)
         train, test = self._split(spaces, ids, rows)
         centres = [
             _centre(space.vectors[own[train][own[train] >= 0]], self.unit, space.name)
@@ -459,7 +459,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space 
         ]
         fitted, tested = (
             [
-                _aligned(space, own[part], *centre, self.unit)
+                _align(space, own[part], *centre, self.unit)
                 for space, own, centre in zip(spaces, rows, centres, strict=True)
             ]
             for part in (train, test)
@@ -520,7 +520,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space 
         return train, test
 
 
-def _paired(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
+def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
     """The ids (n,) that at least two spaces share, and the row of each id in each space (N, n), −1 if missing
     or zero."""
     index = spaces[0].index
@@ -534,7 +534,7 @@ def _paired(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(index, dtype=object)[shared], rows[:, shared]
 
 
-def _known(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows of a space whose ids are among these, and their `places`."""
     rows = space.index.get_indexer(pd.Index(ids))
     rows[np.isin(rows, space.zero_rows)] = -1
@@ -561,7 +561,7 @@ def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.nd
     return (X - mean) / np.float32(scale)
 
 
-def _aligned(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
+def _align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
     """Centred rows (n, d), zero for rows that the space lacks."""
     rows = np.zeros((len(own), space.dimension), np.float32)
     rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
@@ -733,19 +733,19 @@ class UniverseChart(Recipe, figure="universe"):
 
 def charts_of(universe: Universe) -> dict[str, str]:
     """Name → title of the charts that this universe has scores for."""
-    many = len(_scored(universe)) >= _FEWEST
+    many = len(_scored_spaces(universe)) >= _FEWEST
     differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
     names = ("map", "accuracy") if differ else ("accuracy",)
     return {name: CHARTS[name].title for name in names}
 
 
-def _scored(universe: Universe) -> list[int]:
+def _scored_spaces(universe: Universe) -> list[int]:
     """Numbers of the spaces with scores; spaces added later have none."""
     return [i for i, row in enumerate(universe.scores) if any(score is not None for score in row)]
 
 
 def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
-    scored = _scored(universe)
+    scored = _scored_spaces(universe)
     if len(scored) < _FEWEST:
         raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
     names = short_names(universe.names)[0]
@@ -809,7 +809,7 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
     if not shared.any():
         raise SpaceError("universe: expected rows that all of these spaces have, got none; choose fewer")
     mean = np.concatenate([universe.consensus, universe.test_consensus])
-    rows, groups, names = _drawn(ids, shared, list(spaces.values()))
+    rows, groups, names = _rows_to_draw(ids, shared, list(spaces.values()))
     middle = universe.consensus.mean(axis=0)
     axes = thin_svd(universe.consensus - middle)[2][:2]
     axes *= np.where(axes.sum(axis=1, keepdims=True) < 0, -1, 1)
@@ -832,7 +832,7 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
     )
 
 
-def _drawn(
+def _rows_to_draw(
     ids: pd.Index, shared: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The places of the ids to draw, the group of each, and the names of the groups, as in a map of the first

@@ -30,9 +30,9 @@ def write(path, rows, second):
 
 @pytest.mark.parametrize("added", [0, 1], ids=["the same numbers", "other numbers"])
 def test_a_pair_of_files_is_read_as_they_are_now(specs, tmp_path, added):
-    before = compute.matched(*specs)
+    before = compute.matched_pair(*specs)
     write(tmp_path / "a.npy", X + np.float32(added), 2)
-    pair = compute.matched(*specs)
+    pair = compute.matched_pair(*specs)
     np.testing.assert_array_equal(pair.source.vectors, X + np.float32(added))
     np.testing.assert_array_equal(pair.target.vectors, X)
     assert (pair.source.digest == before.source.digest) is (added == 0)

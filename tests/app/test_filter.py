@@ -12,7 +12,7 @@ from app import session as session_module
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore import read_selection
 from relcore.base.errors import SpaceError
-from relcore.base.report import delimited
+from relcore.base.report import delimited_text
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.compare.scene import MapLook
@@ -40,9 +40,14 @@ def test_rows_in_the_filter_are_scored_among_each_other_on_request(workspace):
     assert session.workspace.look.filter == workspace.look.filter
     session.change("toggle", "scores.filter", True)
     assert "Rows in the filter (labels: a): 27 that are no anchors" in session.captions
-    pair = compute.matched(workspace.source, workspace.target)
+    pair = compute.matched_pair(workspace.source, workspace.target)
     score = compute.live_scores(
-        compute.filtered(pair, workspace), "relative", workspace.anchors, workspace.projection, 10, "paper"
+        compute.filtered_pair(pair, workspace),
+        "relative",
+        workspace.anchors,
+        workspace.projection,
+        10,
+        "paper",
     )
     kept = np.flatnonzero(
         (np.arange(90) % 3 == 0) & (np.arange(90) >= 8)
@@ -70,7 +75,10 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
     assert set(shares["differs"]) == {""}  # every second row is no other mix of classes
     table = next(table.value for table in session.at.dataframe if {"id", "label"} <= set(table.value))
     assert table["label"].tolist() == [("a", "b", "c")[row % 3] for row in range(0, 60, 2)]
-    for suffix, content in (("csv", delimited(table).encode()), ("parquet", table.to_parquet(index=False))):
+    for suffix, content in (
+        ("csv", delimited_text(table).encode()),
+        ("parquet", table.to_parquet(index=False)),
+    ):
         path = tmp_path / f"selection.{suffix}"
         path.write_bytes(content)
         assert read_selection(path).ids == chosen
@@ -79,8 +87,8 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
         read_selection(tmp_path / "other.csv")
     session.click("selection.keep")
     assert session.workspace.look.filter == (Condition(SELECTED_ROWS, chosen),)
-    pair = compute.matched(workspace.source, workspace.target)
-    assert compute.filtered(pair, session.workspace).source.ids.tolist() == [
+    pair = compute.matched_pair(workspace.source, workspace.target)
+    assert compute.filtered_pair(pair, session.workspace).source.ids.tolist() == [
         one for one in pair.ids if one in chosen or one in workspace.anchors
     ]
     session.click("selection.space")
@@ -95,7 +103,7 @@ def test_selected_rows_are_downloaded_kept_and_made_a_space(workspace, tmp_path)
 
 def test_moving_a_range_is_one_step_and_a_click_on_a_class_is_its_own(monkeypatch):
     monkeypatch.setattr(session_module.st, "session_state", {})
-    session_module.become("begin", Workspace())
+    session_module.set_workspace("begin", Workspace())
     for low in range(1, 13):
         session_module.filter_rows((Condition("counts", low=float(low)),))
     history = session_module.history()
@@ -120,6 +128,6 @@ def test_a_table_of_two_files_of_vectors_is_opened_once(tmp_path, monkeypatch):
     options = (("metadata", str(tmp_path / "rows.csv")), ("id_column", "id"))
     ends = [SpaceSpec("file", str(tmp_path / f"{name}.npy"), 100, options) for name in ("old", "new")]
     workspace = Workspace(spaces=tuple(ends), source=ends[0], target=ends[1])
-    table = compute.rows_table(compute.matched(*ends), workspace, np.array([2, 0]))
+    table = compute.rows_table(compute.matched_pair(*ends), workspace, np.array([2, 0]))
     assert table.astype(str).to_numpy().tolist() == [["c", "3"], ["a", "1.5"]]
     assert len(opened) == 1

@@ -18,7 +18,7 @@ SLOW = ("faiss", "matplotlib", "numba", "plotly.express", "scipy.stats", "sklear
 FIRST_PAGE = """
 import ast, json, sys
 from app.server import first_imports
-thread = first_imports.begin()
+thread = first_imports.start()
 first_imports.wait()
 before = set(sys.modules)
 from relcore.encoders.words import read_bundled

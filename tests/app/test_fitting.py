@@ -20,7 +20,7 @@ def other(tmp_path):
 
 def test_anchors_that_the_user_removed_stay_removed(make_workspace):
     workspace = replace(make_workspace(), anchors=(), anchors_from="")
-    assert fit_to_pair(workspace, compute.matched(workspace.source, workspace.target)) == workspace
+    assert fit_to_pair(workspace, compute.matched_pair(workspace.source, workspace.target)) == workspace
 
 
 def test_a_choice_needs_no_work_that_the_next_click_could_break_off(
@@ -32,7 +32,7 @@ def test_a_choice_needs_no_work_that_the_next_click_could_break_off(
         raise StopException
 
     with monkeypatch.context() as patch:
-        patch.setattr(compute, "matched", next_click)
+        patch.setattr(compute, "matched_pair", next_click)
         session.change("selectbox", "choose.target", other)
     session.run()
     assert session.workspace.target == other
@@ -46,5 +46,5 @@ def test_the_number_of_anchors_of_a_new_pair_depends_on_the_pair_only(make_works
     opened = replace(
         make_workspace(), anchors=("r0",), anchors_from=f"random {before} 0", source=ends[0], target=ends[1]
     )
-    fitted = fit_to_pair(opened, compute.matched(*ends))
+    fitted = fit_to_pair(opened, compute.matched_pair(*ends))
     assert (len(fitted.anchors), fitted.anchors_from) == (10, "random 10 0")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from app.glossary import card
-from app.glossary.terms import ENTRIES, linked, linked_html, term, term_html
+from app.glossary.terms import ENTRIES, linked_html, term, term_html, with_links
 from app.tables import chance_html
 from relcore.scores.score import ChanceLevel
 
@@ -34,7 +34,7 @@ def test_a_link_names_an_entry():
 
 def test_the_first_mention_of_each_term_becomes_a_link():
     text = "Parallel anchors, anchors and anchors; `anchor` [query](x) \\MRR, semi-relative, pre-whitened."
-    assert linked(text) == text.replace(
+    assert with_links(text) == text.replace(
         "Parallel anchors, anchors", "[Parallel anchors](#what-parallel), [anchors](#what-anchor)"
     )
     fragment = '<b title="chance level">held-out rows</b> &chance; <a href="x">CKA</a> ± .1'

@@ -64,7 +64,7 @@ def test_a_slider_that_moves_is_one_step_and_fits_no_direct_map_again(open_page,
     fitted, fit = [], LeastSquares.fit
     monkeypatch.setattr(LeastSquares, "fit", lambda *of: fitted.append(1) or fit(*of))
     before = InversionSpec("forward", "pruned", 3)
-    for of_other_tests in (panel._paired, panel.inverted):
+    for of_other_tests in (panel._paired, panel.inversion_of):
         of_other_tests.clear()
     session = open_page(inversion=before)
     n_fitted = len(fitted)

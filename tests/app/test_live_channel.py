@@ -91,12 +91,12 @@ def test_only_the_browser_of_an_active_session_is_answered(offer, monkeypatch):
     key = "a" * 64
     object.__setattr__(offer, "key", key)
     assert refused(client(), offer.name)
-    with client(**{sharing.key_cookie(): key + sharing.signed("key", key)}).websocket_connect(
+    with client(**{sharing.key_cookie(): key + sharing.signature("key", key)}).websocket_connect(
         f"/live?name={offer.name}"
     ):
         pass
     object.__setattr__(offer, "session", "ended")
-    assert refused(client(**{sharing.key_cookie(): key + sharing.signed("key", key)}), offer.name)
+    assert refused(client(**{sharing.key_cookie(): key + sharing.signature("key", key)}), offer.name)
 
 
 def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
@@ -182,13 +182,13 @@ def test_a_model_that_was_removed_leaves_the_memory_of_the_server(offer, pair, m
     release_other_rows(())
     third = LatentSpace(np.random.default_rng(3).normal(size=(N, 4)), pair.ids)
     three = replace(offer, pair=match(pair.source, pair.target, third), name="three")
-    assert live.offered("panes", three)["panes"] == [3, 4, 5]
+    assert live.channel_of("panes", three)["panes"] == [3, 4, 5]
     answer = three.answers().answer(np.frombuffer(asked(1, MOVE, 3, 31), "<i4"))
     assert parts(answer, 3)[2].shape == (3, 2, N)
     assert cached_size()[0] == 3
     still_there = weakref.ref(third)
     del third, three
-    live.offered("panes", replace(offer, name="two"))
+    live.channel_of("panes", replace(offer, name="two"))
     gc.collect()
     assert still_there() is None
     assert cached_size()[0] == 2

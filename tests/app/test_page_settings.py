@@ -71,16 +71,16 @@ def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
 def widgets():
     import streamlit as st
 
-    from app.page_settings import kept
+    from app.page_settings import remembered
 
     options = ["one", "two", "three"]
-    kept(st.selectbox, "a", options, key="stitch.select", format_func=str)
-    kept(st.multiselect, "b", options, default=options[:1], key="stitch.several", format_func=str)
-    kept(st.radio, "c", ["x", "y"], key="stitch.radio")
-    kept(st.pills, "d", ["x", "y"], selection_mode="multi", key="stitch.pills")
-    kept(st.text_area, "g", "", key="stitch.text")
-    kept(st.checkbox, "h", key="stitch.box")
-    kept(st.number_input, "i", 1.0, 3.0, 1.5, key="stitch.number")
+    remembered(st.selectbox, "a", options, key="stitch.select", format_func=str)
+    remembered(st.multiselect, "b", options, default=options[:1], key="stitch.several", format_func=str)
+    remembered(st.radio, "c", ["x", "y"], key="stitch.radio")
+    remembered(st.pills, "d", ["x", "y"], selection_mode="multi", key="stitch.pills")
+    remembered(st.text_area, "g", "", key="stitch.text")
+    remembered(st.checkbox, "h", key="stitch.box")
+    remembered(st.number_input, "i", 1.0, 3.0, 1.5, key="stitch.number")
 
 
 CHANGED = {

@@ -84,7 +84,7 @@ def broken(workspace: Workspace) -> list[str]:
 def misfits(workspace: Workspace) -> list[str]:
     """What does not fit the rows of the chosen pair; nothing where the two cannot be compared."""
     try:
-        pair = compute.matched(workspace.source, workspace.target)
+        pair = compute.matched_pair(workspace.source, workspace.target)
     except SpaceError:
         return []
     named = [*workspace.anchors, *workspace.view.pivots]
@@ -144,11 +144,11 @@ def clicks(spaces, monkeypatch):
         return [one for one in rows() if one in compute.load_space(spec).index]
 
     def choose_anchors():
-        pair = compute.matched(history.present.source, history.present.target)
+        pair = compute.matched_pair(history.present.source, history.present.target)
         widgets.choose_anchors(pair, one(STRATEGIES), int(rng.integers(1, 50)), int(rng.integers(3)))
 
     def choose_pivots():
-        pair = compute.matched(history.present.source, history.present.target)
+        pair = compute.matched_pair(history.present.source, history.present.target)
         session.edit_spec("pivots", "view", pivots=some(pair.ids, 5))
 
     def remove_space():
@@ -156,13 +156,13 @@ def clicks(spaces, monkeypatch):
         session.edit("remove", spaces=tuple(spec for spec in history.present.spaces if spec != gone))
 
     def reopen():
-        session.become("open", from_session_file(to_session_file(history.present, {}))[0])
+        session.set_workspace("open", from_session_file(to_session_file(history.present, {}))[0])
 
     def foreign_pivots():
         content = json.loads(to_session_file(history.present, {}))
         content["session"]["view"]["pivots"] = ["nowhere", one(rows())]
         content["session"]["anchors"] = [*history.present.anchors, "lost"]
-        session.become("open", from_session_file(json.dumps(content))[0])
+        session.set_workspace("open", from_session_file(json.dumps(content))[0])
 
     def spec(field: str, name: str, values) -> tuple[Callable, set[str]]:
         return lambda: session.edit_spec(name, field, **{name: one(values)}), {f"{field}.{name}"}
@@ -233,7 +233,7 @@ def clicks(spaces, monkeypatch):
 
 def test_random_clicks_keep_the_workspace_consistent(clicks):
     history, by_name = clicks
-    session.settle()
+    session.fit_to_models()
     rng = np.random.default_rng(7)
     made = []
     for name in rng.choice(list(by_name), CLICKS):
@@ -241,7 +241,7 @@ def test_random_clicks_keep_the_workspace_consistent(clicks):
         before = history.present
         with np.errstate(all="ignore"):
             session.guarded(click)
-            session.settle()
+            session.fit_to_models()
         made.append(name)
         trail = made[-12:]
         assert not broken(history.present), (trail, broken(history.present))

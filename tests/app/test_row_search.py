@@ -70,7 +70,7 @@ def test_a_query_is_encoded_by_the_models_at_hand_or_compared_with_the_texts(tmp
         save_space(tmp_path / f"{name}.npz", rng.normal(size=(60, d)) + np.tile([[3], [-3]], (30, d)))
         for name, d in (("a", 5), ("b", 7))
     )
-    pair = compute.matched(first, second)
+    pair = compute.matched_pair(first, second)
     rows = SearchableRows(pair.ids, [""] * 60, texts)
     by_texts = search._ranking(pair, first, second, "a cat", rows)
     assert by_texts.how[0] == "the mean of the 5 rows whose texts fit best"

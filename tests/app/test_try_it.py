@@ -65,7 +65,7 @@ def test_a_typed_sentence_is_answered_by_every_pair_and_fits_nothing_again(sente
 
 def test_the_channel_answers_a_sentence_as_the_page_does(sentences, monkeypatch):
     made = []
-    monkeypatch.setattr(live, "offered", lambda key, offer: made.append(offer))
+    monkeypatch.setattr(live, "channel_of", lambda key, offer: made.append(offer))
     session = stitch_page(sentences)
     session.change("text_input", "stitch.try-text", "Where is the station?")
     offer, *_, last = (one for one in made if isinstance(one, try_it.ItemOffer))  # of another sentence first

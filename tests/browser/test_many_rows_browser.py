@@ -7,7 +7,7 @@ import pytest
 from matplotlib.path import Path as Polygon
 
 from relcore.figures.scene import Pane, Scene
-from relcore.panes.payload import POSITION_STEPS, quantised
+from relcore.panes.payload import POSITION_STEPS, quantise
 from tests.browser.panes import (
     CLASSES,
     ROOT,
@@ -40,7 +40,7 @@ def many():
 @pytest.fixture(scope="module")
 def rows():
     classes, coordinates = clouds(N, SHARE)
-    return classes, [quantised(cloud) for cloud in coordinates]
+    return classes, [quantise(cloud) for cloud in coordinates]
 
 
 @pytest.fixture

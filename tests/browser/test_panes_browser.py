@@ -15,7 +15,7 @@ from PIL import Image
 
 from app.items import make_sheet
 from relcore.figures.scene import Pane, Scene
-from relcore.panes.payload import joined
+from relcore.panes.payload import joined_texts
 from tests.browser.panes import (
     CLASSES,
     ROOT,
@@ -387,7 +387,7 @@ def hovers(n, side):
     sheet = make_sheet(
         (Image.new("RGB", (side, side), (row // 20, row % 20 * 12, 128)) for row in range(n)), n
     )
-    return sheet, {"texts": joined(texts), "notes": joined(notes), "sheet": sheet.content}
+    return sheet, {"texts": joined_texts(texts), "notes": joined_texts(notes), "sheet": sheet.content}
 
 
 def test_a_hover_shows_picture_text_note_and_anchor_and_rings_the_row_everywhere(page):

@@ -12,7 +12,7 @@ import pytest
 
 from relcore import LatentSpace
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, jittered
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
 
 STRICT = Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
 SIZES = ((60, 50), (200, 12), (400, 30))  # rows, dimensions
@@ -28,8 +28,8 @@ def drift_of(n, d, draw, change=lambda X, rng: X, repeated=False):
     pair = [
         LatentSpace(one, [str(row) for row in range(n)], labels=labels, name=name)
         for name, one in (
-            ("old", jittered(base, JITTER, rng)),
-            ("new", change(jittered(base, JITTER, rng), rng)),
+            ("old", with_jitter(base, JITTER, rng)),
+            ("new", change(with_jitter(base, JITTER, rng), rng)),
         )
     ]
     return DriftCheck(random_state=draw).run(pair)

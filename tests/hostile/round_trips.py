@@ -148,13 +148,15 @@ def _table(suffix: str) -> Callable[[list[str], np.ndarray], Any]:
     def through(ids: list[str], X: np.ndarray) -> Any:
         import pandas as pd
 
-        from relcore.base.report import delimited, json_lines
+        from relcore.base.report import delimited_text, json_lines
         from relcore.files.reading import load_space
 
         table = pd.DataFrame(X.astype(float), columns=[f"d{at}" for at in range(X.shape[1])])
         table.insert(0, "name", ids)
         text = (
-            json_lines(table) if suffix == ".jsonl" else delimited(table, "\t" if suffix == ".tsv" else ",")
+            json_lines(table)
+            if suffix == ".jsonl"
+            else delimited_text(table, "\t" if suffix == ".tsv" else ",")
         )
         Path(f"table{suffix}").write_bytes(text.encode())
         return load_space(Path(f"table{suffix}"), id_column="name").ids.tolist()

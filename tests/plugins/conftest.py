@@ -57,7 +57,7 @@ def _describe(project: Path, folder: Path) -> None:
 
 
 def _forget() -> None:
-    plugins._installed.cache_clear()
+    plugins._entry_points.cache_clear()
     for family in names.FAMILIES:
         family.__dict__.pop("_found", None)
 

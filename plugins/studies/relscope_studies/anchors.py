@@ -34,6 +34,7 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
+    and_list,
     count_of,
     finding,
     findings_over,
@@ -41,7 +42,6 @@ from relcore.studies.study import (
     gains,
     grid,
     labelled_spaces,
-    listed,
     mean,
     mean_score,
     points_chart,
@@ -527,7 +527,7 @@ class MethodMap(Study):
         won = [best for best, lead in map(_best, cells.values()) if lead.low > 0]
         if not won:
             return ""
-        counts = listed(f"{METHODS[name]} {won.count(name)}" for name in METHODS if name in won)
+        counts = and_list(f"{METHODS[name]} {won.count(name)}" for name in METHODS if name in won)
         leads = []
         for first, second in (("whitened", "rotation"), ("rotation", "whitened")):
             gains = {cell: mean(part[first] - part[second], among=len(cells)) for cell, part in cells.items()}
@@ -536,7 +536,7 @@ class MethodMap(Study):
             leads.append(f"{METHODS[first]} over {METHODS[second]} {gains[cell]:2} ({where})")
         return (
             f"In {len(won)} of {len(cells)} cells the best MRR leads beyond its 95 % interval: {counts}."
-            f" The largest leads: {listed(leads)}."
+            f" The largest leads: {and_list(leads)}."
         )
 
 

@@ -17,8 +17,8 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
+    and_list,
     count_of,
-    listed,
     mean,
     points_chart,
     states,
@@ -92,8 +92,8 @@ class CommonMean(Study):
             return ""
         by_mean = [data for data, one in excess.items() if one.low > 0]
         others = [data for data in excess if data not in by_mean]
-        verdicts = [f"mostly the common mean on {listed(by_mean)}"] if by_mean else []
-        verdicts += [f"not mostly the common mean on {listed(others)}"] if others else []
+        verdicts = [f"mostly the common mean on {and_list(by_mean)}"] if by_mean else []
+        verdicts += [f"not mostly the common mean on {and_list(others)}"] if others else []
         verdict = ", ".join(verdicts)
         shares = [
             f"{mean(part.constant):2} of the {short(part.translated.mean(), 2)} of translated rows on {data}"

@@ -36,12 +36,12 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
+    and_list,
     chart,
     count_of,
     finding,
     findings_table,
     grid,
-    listed,
     mean,
     mean_score,
     sentence,
@@ -338,7 +338,7 @@ class Isometry(Study):
         lines = lines_by(table, "width", "disparity", "network", NETWORKS)
         charts = {"disparity over width": chart(table, lines, *look, log_x=True)}
         note = (
-            f"{listed(map(general, _RESIDUALS))} times what an isometry leaves; means of {len(table)} pairs"
+            f"{and_list(map(general, _RESIDUALS))} times what an isometry leaves; means of {len(table)} pairs"
         )
         for column, name in _LOSSES.items():
             curves = [

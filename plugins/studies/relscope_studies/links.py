@@ -35,6 +35,7 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
+    and_list,
     chart,
     count_of,
     dataset_of,
@@ -43,7 +44,6 @@ from relcore.studies.study import (
     findings_table,
     grid,
     lines_over,
-    listed,
     mean_score,
     sentence,
     share,
@@ -370,7 +370,7 @@ class AnchorOptimisation(Study):
         sizes, reached = sorted(set(table.rows)), []
         for pair, part in table.assign(reached=found).groupby("pair", sort=False):
             needed = [_fewest_seeds(part[part.rows == n]) for n in sizes]
-            reached.append(f"{PAIRS[pair]} {listed(needed) if {*needed} != {_NEVER} else _NEVER}")
+            reached.append(f"{PAIRS[pair]} {and_list(needed) if {*needed} != {_NEVER} else _NEVER}")
         certificate = sentence(
             "The certificate, chosen on the words, is right for {:2} of the other runs that it certifies; it"
             " certifies {:2} of those that find as many, and {:2} of the unrelated ones.",
@@ -381,7 +381,7 @@ class AnchorOptimisation(Study):
         draws = table.random_state.nunique()
         told = (
             f"Fewest seeds from which on at least {short(ENOUGH, 1)} of {draws} draws find at least"
-            f" {short(ENOUGH, 1)} of the hidden anchors, among {listed(f'{n:,}' for n in sizes)} rows:"
+            f" {short(ENOUGH, 1)} of the hidden anchors, among {and_list(f'{n:,}' for n in sizes)} rows:"
             f" {'; '.join(reached)}; {draws} of {draws} draws is {share([True] * draws):2}."
         )
         return f"{told} {certificate}".rstrip() * (draws > 1)

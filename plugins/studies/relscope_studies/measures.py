@@ -27,10 +27,10 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
+    and_list,
     finding,
     findings_table,
     finished_run,
-    listed,
     mean,
     states,
 )
@@ -652,7 +652,7 @@ def _heat_map(
             )
             for measure in names
         )
-        title = kinds[0] if len(kinds) == 1 else f"mean of {listed(kinds)}"
+        title = kinds[0] if len(kinds) == 1 else f"mean of {and_list(kinds)}"
         panels.append(MatrixPanel(title, titles, _NUMBERS, values, hover=hover))
     tests = ", ".join(f"{number}: {title}" for number, title in zip(_NUMBERS, SCORES.values(), strict=True))
     alt = f"Heat map of the {form} scores of {len(names)} measures in tests ({tests}); first: {titles[0]}."

@@ -37,7 +37,7 @@ def shared(tmp_path, uploads, monkeypatch):
 
 @pytest.mark.parametrize("folder", ["data", "uploads/mine"])
 def test_shared_app_opens_data_folder_and_own_uploads(shared, folder):
-    assert access.allowed(shared / folder / "file.txt").read_text() == folder.rsplit("/", 1)[-1]
+    assert access.readable_path(shared / folder / "file.txt").read_text() == folder.rsplit("/", 1)[-1]
 
 
 def test_a_shared_app_refuses_every_way_out(shared):
@@ -58,17 +58,17 @@ def test_a_shared_app_refuses_every_way_out(shared):
     ]
     for path in outside:
         with pytest.raises(SpaceError, match="not open to this session"):
-            access.allowed(path)
+            access.readable_path(path)
         assert not access.may_read(path)
     with pytest.raises(SpaceError, match=r"not open|write it in full"):
-        access.allowed(shared / "data" / "loop" / "x")
+        access.readable_path(shared / "data" / "loop" / "x")
 
 
 def test_refusal_does_not_tell_whether_file_is_there(shared):
     messages = []
     for name in ("file.txt", "none.txt"):
         with pytest.raises(SpaceError) as caught:
-            access.allowed(shared / "secret" / name)
+            access.readable_path(shared / "secret" / name)
         messages.append(str(caught.value).replace(name, ""))
     assert messages[0] == messages[1]
 
@@ -76,27 +76,27 @@ def test_refusal_does_not_tell_whether_file_is_there(shared):
 @pytest.mark.parametrize("share", ["", "1"])
 def test_session_never_opens_upload_of_another(uploads, monkeypatch, share):
     monkeypatch.setenv(access.ENVIRONMENT, share)
-    access.allowed(uploads / "mine" / "file.txt")
+    access.readable_path(uploads / "mine" / "file.txt")
     (uploads / "mine" / "link").symlink_to(uploads / "others")
     for path in (uploads / "others" / "file.txt", uploads / "mine" / "link" / "file.txt"):
         with pytest.raises(SpaceError, match="only the session that uploaded a file"):
-            access.allowed(path)
+            access.readable_path(path)
 
 
 def test_worker_opens_uploads_of_all_sessions_and_no_more(shared, monkeypatch):
     monkeypatch.setattr(access, "_find_asker", None)
-    access.allowed(shared / "uploads" / "others" / "file.txt")
+    access.readable_path(shared / "uploads" / "others" / "file.txt")
     with pytest.raises(SpaceError, match="not open"):
-        access.allowed(shared / "secret" / "file.txt")
+        access.readable_path(shared / "secret" / "file.txt")
 
 
 def test_without_uploads_only_data_folder_is_open(shared, monkeypatch):
     with pytest.raises(SpaceError, match="not open"):
-        access.allowed(shared / "uploads" / "mine", uploads=False)
+        access.readable_path(shared / "uploads" / "mine", uploads=False)
     monkeypatch.setattr(access, "_find_asker", AccessContext)
-    access.allowed(shared / "data" / "file.txt")
+    access.readable_path(shared / "data" / "file.txt")
     with pytest.raises(SpaceError, match="not open"):
-        access.allowed(shared / "uploads" / "mine" / "file.txt")
+        access.readable_path(shared / "uploads" / "mine" / "file.txt")
 
 
 def test_shared_app_opens_files_that_it_was_started_with(shared, monkeypatch):
@@ -105,9 +105,9 @@ def test_shared_app_opens_files_that_it_was_started_with(shared, monkeypatch):
         access.OPENED,
         json.dumps([{"source": "file", "name": str(given)}, {"source": "bundled", "name": "x"}]),
     )
-    assert access.allowed(given) == given
+    assert access.readable_path(given) == given
     with pytest.raises(SpaceError, match="not open"):
-        access.allowed(given.with_name("other.txt"))
+        access.readable_path(given.with_name("other.txt"))
 
 
 def test_file_beside_open_one_is_part_of_it_unless_it_is_link_that_leads_out(shared):

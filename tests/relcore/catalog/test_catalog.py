@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, available, encode, encoding_key, encoding_spec, load
 from relcore.catalog.naming import space_specs
 from relcore.catalog.row_tables import TableColumns, row_items
-from relcore.commands.app import opened
+from relcore.commands.app import specs_of_names
 from relcore.encoders.datasets import load_dataset, with_options
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SmallVision
@@ -108,7 +108,7 @@ def test_files_in_natural_order_without_what_lies_beside_them(tmp_path):
     assert names(tmp_path) == [f"step-{step}.npy" for step in STEPS]
     listed = [entry.name for entry in available(tmp_path) if entry.name.startswith("step")]
     assert listed == [f"step-{step}.npy" for step in STEPS]
-    specs = opened([str(tmp_path)])
+    specs = specs_of_names([str(tmp_path)])
     assert [spec.name for spec in specs] == [str((tmp_path / f"step-{step}.npy").resolve()) for step in STEPS]
 
 

@@ -57,7 +57,7 @@ def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monke
     assert second == SpaceSpec("file", str(tmp_path / "first.npz"))
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.OPENED, environment[access.OPENED])
-    assert access.allowed(tmp_path / "meta.csv")  # whoever started a shared app opened it to all
+    assert access.readable_path(tmp_path / "meta.csv")  # whoever started a shared app opened it to all
 
 
 @pytest.mark.parametrize("by", ["--share"])

@@ -83,8 +83,8 @@ def test_work_for_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_path,
 
 
 def test_one_process_of_a_cluster_claims_the_gpu(tmp_path):
-    assert jobs.claimed(str(tmp_path))
-    assert not jobs.claimed(str(tmp_path))
+    assert jobs.claim_gpu(str(tmp_path))
+    assert not jobs.claim_gpu(str(tmp_path))
     jobs._held.pop().close()  # as when its process ends
-    assert jobs.claimed(str(tmp_path))
+    assert jobs.claim_gpu(str(tmp_path))
     jobs._held.pop().close()

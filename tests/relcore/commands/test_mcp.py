@@ -55,7 +55,7 @@ def test_a_call_that_cannot_be_is_refused(name, given, told):
 
 def test_a_long_list_is_cut_and_its_numbers_keep_their_digits():
     text = json.dumps({"chance": 0.1 + 0.2, "rows": [{"score": 1 / 3}] * 130, "notes": []}, indent=2)
-    record = mcp.shortened(text)
+    record = mcp.short_record(text)
     assert record["left_out"] == {"rows": 30}
     assert (record["chance"], record["rows"][99]["score"], len(record["rows"])) == (0.1 + 0.2, 1 / 3, 100)
 
@@ -92,7 +92,7 @@ def told(answer):
 def same(answer, arguments, capsys):
     assert not answer.is_error, answer.content
     assert main([*arguments, "--json", "--quiet"]) in (0, 1)
-    record = mcp.shortened(capsys.readouterr().out)
+    record = mcp.short_record(capsys.readouterr().out)
     return answer.structured_content == json.loads(told(answer)) == record
 
 

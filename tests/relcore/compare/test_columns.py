@@ -14,13 +14,13 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import recipe_of
 from relcore.compare.columns import (
-    colored,
     facets_of,
     filter_columns,
     kept_rows,
     neighbour_agreement,
     of_rows,
     values_of,
+    with_color_column,
 )
 from relcore.compare.scene import MapLook, Panes, with_look
 from relcore.figures.scene import BINS, Condition, Pane, Scene, passing
@@ -40,14 +40,14 @@ def pair(rng, make_space):
 def test_numbers_are_scale_and_few_whole_numbers_or_texts_are_classes(pair):
     view = View(np.arange(80), np.zeros(80, int), ("a",))
     years = pd.Series(np.arange(1900, 1980), index=pair.ids)
-    by_year = colored(pair, view, ViewSpec(color_by="column:year"), {"year": years}.get)
+    by_year = with_color_column(pair, view, ViewSpec(color_by="column:year"), {"year": years}.get)
     assert (by_year.scale.title, by_year.category_names) == ("year", ())
     np.testing.assert_array_equal(by_year.values, years)
     shuffled = years.sample(frac=1, random_state=0)[:40]
-    partly = colored(pair, view, ViewSpec(color_by="column:year"), {"year": shuffled}.get)
+    partly = with_color_column(pair, view, ViewSpec(color_by="column:year"), {"year": shuffled}.get)
     np.testing.assert_array_equal(partly.categories >= 0, np.isin(pair.ids, shuffled.index))
     stars = pd.Series(np.arange(80) % 5, index=pair.ids)
-    assert colored(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == (
+    assert with_color_column(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == (
         "0",
         "1",
         "2",
@@ -55,7 +55,7 @@ def test_numbers_are_scale_and_few_whole_numbers_or_texts_are_classes(pair):
         "4",
     )
     mixed = pd.Series(["7", "ten", None] * 26 + ["7", "ten"], index=pair.ids)
-    classes = colored(pair, view, ViewSpec(color_by="column:n"), {"n": mixed}.get)
+    classes = with_color_column(pair, view, ViewSpec(color_by="column:n"), {"n": mixed}.get)
     assert (classes.category_names, classes.categories[:3].tolist()) == (("7", "ten"), [0, 1, -1])
 
 

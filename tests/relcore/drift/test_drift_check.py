@@ -23,7 +23,7 @@ from relcore.drift.check import (
     default_file,
     read_thresholds,
 )
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, jittered
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
 
 N, D = 400, 12
 
@@ -158,7 +158,7 @@ ONE_ROW = {
 def test_one_row_that_was_whole_and_is_broken_is_alarm_with_its_id(vectors, kind, turn):
     """Three zero, one repeated and three missing of 2,000 rows were none, and "can replace" was the headline."""
     some, noise = np.array([7]), np.random.default_rng(6)
-    new = jittered(vectors.astype(np.float32), JITTER, noise)
+    new = with_jitter(vectors.astype(np.float32), JITTER, noise)
     new = (new @ ortho_group.rvs(D, random_state=1)).astype(np.float32) if turn else new
     kept = np.arange(N) != (7 if kind == "missing" else -1)
     new = ONE_ROW.get(kind, lambda X, some: X)(new, some)
@@ -178,7 +178,7 @@ def test_rows_that_were_broken_before_are_named_and_no_alarm(vectors):
     old[9] = old[8]
     pair = (
         version(old, "v1"),
-        version(jittered(old.astype(np.float32), JITTER, np.random.default_rng(7)), "v2"),
+        version(with_jitter(old.astype(np.float32), JITTER, np.random.default_rng(7)), "v2"),
     )
     drift = DriftCheck().run(pair)
     verdict = drift.judged(Thresholds())
@@ -203,7 +203,7 @@ def test_another_model_that_is_planned_alarms_for_broken_rows_alone(vectors):
 def test_rows_that_numeric_noise_alone_tells_apart_are_no_repeats(vectors):
     """The old model ran in batches, so that equal texts have almost equal vectors; or the new one did."""
     twice = np.repeat(vectors[:100], 2, axis=0).astype(np.float32)
-    noisy = jittered(twice, JITTER, np.random.default_rng(5))
+    noisy = with_jitter(twice, JITTER, np.random.default_rng(5))
     for pair in ((noisy, twice), (twice, noisy)):
         drift = DriftCheck().run([version(one, name) for one, name in zip(pair, "ab", strict=True)])
         assert drift.of(ROWS, "repeated").value == 0

@@ -9,7 +9,7 @@ from scipy.stats import ortho_group
 
 from relcore.base.rows import unit_rows
 from relcore.drift import measures
-from relcore.drift.measures import SearchedRows, decompose, jittered
+from relcore.drift.measures import SearchedRows, decompose, with_jitter
 
 N, D = 700, 8
 
@@ -135,7 +135,7 @@ def test_rank_of_own_row_and_neighbours_among_old_rows(few_rows):
 def test_duplicates_are_neither_lost_nor_changed_by_noise(few_rows):
     """Each row four times, and two neighbours: which of its three twins they are is left to noise."""
     twins, rng = np.repeat(few_rows[:50], 4, axis=0), np.random.default_rng(9)
-    old, new = (jittered(twins, 1e-3, rng) for _ in range(2))
+    old, new = (with_jitter(twins, 1e-3, rng) for _ in range(2))
     assert across(old, new, 2).lost.mean() > 0.3
     assert churn(old, new, 2, True).mean() > 0.2
     assert across(old, new, 2, jitter=1e-3).lost.sum() == 0

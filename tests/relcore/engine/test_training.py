@@ -9,7 +9,7 @@ import pytest
 
 from relcore.base.environment import use_device
 from relcore.engine import training
-from relcore.engine.training import model_on, one_thread, reproducible, seeded, train_epoch
+from relcore.engine.training import model_on, one_thread, reproducible, train_epoch, with_seed
 from relcore.represent.heads import fit_head
 from tests.lazily import Lazily
 
@@ -51,7 +51,7 @@ def test_the_state_of_torch_is_restored():
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory
     assert torch.equal(torch.random.get_rng_state(), before)
-    with seeded(0):
+    with with_seed(0):
         assert torch.equal(torch.rand(3), first)
 
 
@@ -62,7 +62,7 @@ def test_generator_of_chosen_gpu_is_seeded_and_forked(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device", lambda name: one_thread())
     fork = torch.random.fork_rng
     monkeypatch.setattr(torch.random, "fork_rng", lambda devices: forked.append(devices) or fork(devices=[]))
-    with seeded(7):
+    with with_seed(7):
         pass
     assert (forked, seeds) == ([[torch.device("cuda:1")]], [7])
 
@@ -104,7 +104,7 @@ def test_on_gpu_each_length_of_batch_is_recorded_after_three_steps_and_replayed(
         recordings.append(work)
         return lambda: replays.append(work) or work()
 
-    monkeypatch.setattr(training, "recorded", recorded)
+    monkeypatch.setattr(training, "record_kernels", recorded)
     expected = trained(lambda *of: training.Steps(*of, "cpu"))
     assert not recordings
     assert torch.equal(trained(lambda *of: training.Steps(*of, "cuda:0")), expected)
@@ -116,7 +116,7 @@ def test_step_that_cannot_be_recorded_goes_on_without(monkeypatch):
     def refuse(work):
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(training, "recorded", refuse)
+    monkeypatch.setattr(training, "record_kernels", refuse)
     expected = trained(lambda *of: training.Steps(*of, "cpu"))
     with pytest.warns(UserWarning, match="without a CUDA graph.*not permitted"):
         assert torch.equal(trained(lambda *of: training.Steps(*of, "cuda")), expected)
@@ -139,7 +139,7 @@ def test_recording_is_on_current_stream_and_lets_other_threads_use_gpu(monkeypat
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", graph)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: "ours")
-    replay = training.recorded(lambda: done.append("recorded"))
+    replay = training.record_kernels(lambda: done.append("recorded"))
     replay()
     assert done == ["recorded", "replayed"]
 

@@ -14,7 +14,7 @@ import torch
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.row_tables import TableColumns, joined, row_items
+from relcore.catalog.row_tables import TableColumns, row_items, with_their_tables
 from relcore.files.columns import Choices
 from relcore.files.reading import load_space, metadata_columns
 from relcore.files.saving import write_space
@@ -144,7 +144,7 @@ def test_a_table_goes_with_the_vectors_before_it(folder):
     np.save(folder / "short.npy", np.ones((N - 1, 2)))
 
     def told(*names):
-        found = joined([file(folder / name) for name in names])
+        found = with_their_tables([file(folder / name) for name in names])
         return [(one.name.rsplit("/", 1)[1], one.option("metadata").rsplit("/", 1)[-1]) for one in found]
 
     assert told("a.npy", "meta.csv", "b.parquet") == [("a.npy", "meta.csv"), ("b.parquet", "")]

@@ -26,7 +26,7 @@ from relcore.invert.inversion import (
 )
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent import translation
-from relcore.represent.translation import InverseRelativeProjection, recovered
+from relcore.represent.translation import InverseRelativeProjection, recovery_errors
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -59,7 +59,7 @@ def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
     inverse = InverseRelativeProjection(method, 3, 0.4, 0.5, 2)
     inverse.fit(source.vectors[:K], target.vectors[:K], source_mean=means[0], target_mean=means[1])
     np.testing.assert_allclose(found.recovered, inverse.transform(source.vectors), atol=1e-3)
-    expected = recovered(found.recovered, target.vectors, means[1])
+    expected = recovery_errors(found.recovered, target.vectors, means[1])
     np.testing.assert_allclose(1 - found.errors[spec.title], expected["cosine"], atol=1e-5)
     np.testing.assert_allclose(found.distance, expected["error"], rtol=1e-4)
     assert float(found.scores[spec.title]) == pytest.approx(expected["cosine"][K:].mean(), abs=1e-5)
@@ -74,7 +74,7 @@ def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
     found = invert_pair(pair, anchors, InversionSpec())
     mean = found.true.mean(axis=0)
     rows, true = found.recovered[found.scored], found.true[found.scored]
-    permuted = [recovered(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(600)]
+    permuted = [recovery_errors(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(600)]
     null = found.scores["inverse, pruned"].null
     assert null.mean == pytest.approx(np.mean(permuted), abs=0.003)
     assert np.quantile(permuted, [0.025, 0.975]) == pytest.approx([null.low, null.high], abs=0.012)

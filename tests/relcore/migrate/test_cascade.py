@@ -9,7 +9,7 @@ from scipy.special import comb
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.charts import CascadePrice, chart_of
-from relcore.migrate.evaluate import OPTIONS, Candidates, interleaved, reranked, search
+from relcore.migrate.evaluate import OPTIONS, Candidates, interleave, rerank, search
 from relcore.migrate.migration import Migration, Verdict
 from relcore.migrate.price import Rate, expected_rows, price_of
 from relcore.scores.score import Interval
@@ -18,8 +18,8 @@ from tests.relcore.migrate.planted import migration_spaces
 
 def test_lists_are_read_by_turns_without_repeats():
     first, second = np.array([[4, 2, 7, -1]]), np.array([[2, 4, 9, 5]])
-    assert interleaved([first, second], 4).tolist() == [[4, 2, 7, 9]]
-    assert interleaved([first], 4).tolist() == [[4, 2, 7, -1]]
+    assert interleave([first, second], 4).tolist() == [[4, 2, 7, 9]]
+    assert interleave([first], 4).tolist() == [[4, 2, 7, -1]]
     assert Candidates("old", 2).of(first, second).tolist() == [[4, 2]]
     assert Candidates("bridged", 3).of(first, second).tolist() == [[2, 4, 9]]
 
@@ -27,9 +27,9 @@ def test_lists_are_read_by_turns_without_repeats():
 def test_candidates_are_ranked_by_the_new_model_and_all_rows_as_candidates_are_re_embedding(rng):
     queries, corpus = rng.normal(size=(70, 8)), rng.normal(size=(40, 8))
     candidates = np.array([rng.permutation(40) for _ in queries])
-    assert (reranked(queries, corpus, candidates, 10) == search(queries, corpus, 10)).all()
+    assert (rerank(queries, corpus, candidates, 10) == search(queries, corpus, 10)).all()
     candidates[:, 3:] = -1
-    found = reranked(queries, corpus, candidates, 5)
+    found = rerank(queries, corpus, candidates, 5)
     assert (found[:, 3:] == -1).all()
     scores = np.take_along_axis(queries @ corpus.T, found[:, :3], axis=1)
     assert (np.diff(scores, axis=1) <= 0).all()

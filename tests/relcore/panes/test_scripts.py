@@ -19,7 +19,7 @@ from relcore.figures.scene import BINS, Condition, Facet, Pane, Scene, passing
 from relcore.maps.pane_maps import TWO, pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.panes.page import part, script
-from relcore.panes.payload import POSITION_STEPS, ids_digest, joined, pack_rows, payload_of
+from relcore.panes.payload import POSITION_STEPS, ids_digest, joined_texts, pack_rows, payload_of
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="no Node found: install nodejs")
@@ -253,7 +253,7 @@ def test_group_is_named_at_row_nearest_to_its_median():
     )
 )
 def test_texts_are_read_one_by_one(columns):
-    encoded = [list(joined(np.array(texts, dtype=object))) for texts in columns]
+    encoded = [list(joined_texts(np.array(texts, dtype=object))) for texts in columns]
     read = run(
         "columns.map((bytes) => new TextColumn(Uint8Array.from(bytes)))"
         ".map((column, i) => Array.from({ length: lengths[i] + 1 }, (_, row) => column.at(row) ?? null))",

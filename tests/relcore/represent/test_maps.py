@@ -16,7 +16,7 @@ from relcore.represent.translation import (
     InverseRelativeProjection,
     LeastSquares,
     Procrustes,
-    recovered,
+    recovery_errors,
 )
 
 N, D, K = 400, 12, 40
@@ -41,7 +41,7 @@ def fitted(source, target, **settings):
 
 
 def cosines(inverse, X, Y):
-    return recovered(inverse.transform(X), Y, inverse.target_mean_)["cosine"]
+    return recovery_errors(inverse.transform(X), Y, inverse.target_mean_)["cosine"]
 
 
 def units(X):
@@ -53,7 +53,7 @@ def test_full_rank_relative_space_gives_its_directions_back(X):
     inverse = InverseRelativeProjection(**ALL_KEPT).fit(
         X[:K], X[:K], source_mean=X.mean(axis=0), target_mean=X.mean(axis=0)
     )
-    found = recovered(inverse.inverse_transform(relative), X, X.mean(axis=0))
+    found = recovery_errors(inverse.inverse_transform(relative), X, X.mean(axis=0))
     assert inverse.rank_ == D
     np.testing.assert_allclose(found["cosine"], 1, atol=1e-6)
     back = unit_rows(inverse.inverse_transform(relative), X.mean(axis=0))

@@ -12,7 +12,7 @@ from relcore.represent.translation import (
     REPRESENTATIONS,
     InverseRelativeProjection,
     ProjectionSpec,
-    recovered,
+    recovery_errors,
     represent,
 )
 from relcore.scores.comparison import held_out, score_notes, score_pair
@@ -66,8 +66,8 @@ def test_power_of_two_changes_no_bit_of_translation(method):
     for power in POWERS:
         found = translated(times(A, power), times(B, -power))
         np.testing.assert_array_equal(found, times(plain, -power))
-        told = recovered(found, times(B, -power), times(B.mean(axis=0), -power))
-        assert told.equals(recovered(plain, B, B.mean(axis=0)))
+        told = recovery_errors(found, times(B, -power), times(B.mean(axis=0), -power))
+        assert told.equals(recovery_errors(plain, B, B.mean(axis=0)))
 
 
 def test_rows_of_very_different_lengths_have_their_directions():

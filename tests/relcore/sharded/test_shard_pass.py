@@ -12,7 +12,7 @@ from relcore.base.errors import SpaceError
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.sharded.operations import FAN, Runner, ShardWork, Survey, project_shards
-from relcore.sharded.space import ShardedSpace, paired
+from relcore.sharded.space import ShardedSpace, shard_pairs
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 
@@ -132,7 +132,7 @@ def test_ids_in_another_order_are_found(tmp_path):
     with pytest.raises(
         SpaceError, match=r"row 11: expected the same id in both, got 'row-41', 'row-40'; sort"
     ):
-        Runner(Store(tmp_path / "store")).run(Survey(), paired(*pair), "")
+        Runner(Store(tmp_path / "store")).run(Survey(), shard_pairs(*pair), "")
 
 
 @pytest.mark.parametrize("scale", [1, 1e-12])

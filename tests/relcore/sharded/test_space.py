@@ -12,7 +12,7 @@ from relcore.represent.similarity import select_anchors
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Context, Store
 from relcore.sharded.operations import Runner, project_shards, sample_job, sample_shards, sample_spec
-from relcore.sharded.space import ShardedSpace, is_sharded, paired
+from relcore.sharded.space import ShardedSpace, is_sharded, shard_pairs
 from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, write_arrow, write_feather, write_npy, write_parquet
 
@@ -95,11 +95,11 @@ def test_pairs_need_the_same_rows_per_shard(tmp_path):
         SpaceError,
         match=r"50 rows in 'part-00001.npy' of 'a' and 40 rows in 'part-00001.npy' of 'b'; write both",
     ):
-        paired(a, b)
+        shard_pairs(a, b)
     with pytest.raises(
         SpaceError, match=r"got none of 'c' and 20 rows in 'part-00002.npy' of 'a'; write both"
     ):
-        paired(c, a)
+        shard_pairs(c, a)
 
 
 def test_arrow_file_that_was_cut_behind_batch_is_no_shorter_shard(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base import rows as base_rows
-from relcore.base.rows import MappedRows, as_float32, mapped
+from relcore.base.rows import MappedRows, as_float32, as_mapped_rows
 
 X = np.random.default_rng(0).standard_normal((9000, 5), dtype=np.float32)
 WAYS = {
@@ -74,8 +74,8 @@ def saved(folder, vectors, mode="r"):
 def test_read_only_map_is_known_whatever_view_it_is_of(tmp_path):
     there = saved(tmp_path, X)
     for view in (there, np.asarray(there), there[10:], np.asarray(there)[:5]):
-        assert np.shares_memory(mapped(view).plain, there)
-    assert mapped(saved(tmp_path, X.astype(np.float16))).plain is None
+        assert np.shares_memory(as_mapped_rows(view).plain, there)
+    assert as_mapped_rows(saved(tmp_path, X.astype(np.float16))).plain is None
 
 
 def test_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
@@ -94,7 +94,7 @@ def test_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
         saved(tmp_path, X)[0],
     ]
     given += [saved(tmp_path, X.astype(kind)) for kind in (np.float64, ">f4", np.int16)]
-    assert [mapped(one) for one in given] == [None] * len(given)
+    assert [as_mapped_rows(one) for one in given] == [None] * len(given)
 
 
 def test_lengths_are_read_by_several_threads(monkeypatch):

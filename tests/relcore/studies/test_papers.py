@@ -26,7 +26,7 @@ from relcore.studies.papers import (
     load_rows,
     ours_of,
     result_of,
-    shipped,
+    shipped_results,
     spread_of,
     study_runs,
     verdicts_of,
@@ -68,7 +68,7 @@ def test_every_measured_row_has_claims_and_every_other_row_says_why_not():
 
 
 def test_all_that_claims_name_is_in_shipped_numbers():
-    known = {name: one for name, one in shipped().items() if is_current(one)}
+    known = {name: one for name, one in shipped_results().items() if is_current(one)}
     for row in load_rows():
         for claim in row.claims:
             if claim.run in known:
@@ -194,7 +194,7 @@ def test_numbers_are_those_of_the_paper(row, line, measure, text):
 
 
 def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
-    shipped = rows.shipped()
+    shipped = rows.shipped_results()
     assert sum(any(name in shipped for name in row.run_names()) for row in load_rows()) >= 12
     for name, found in shipped.items():
         assert is_current(found), (
@@ -228,12 +228,12 @@ def test_a_studys_runs_give_the_numbers_that_ship(name):
     if runs_of.missing(store):
         pytest.skip("its runs do not come with Relscope")
     numbers = runs.NUMBERS[RUNS[name].study](runs_of, runs_of.table(store))
-    assert numbers == rows.shipped()[name].numbers
+    assert numbers == rows.shipped_results()[name].numbers
 
 
 def test_the_stores_own_runs_replace_what_ships(tmp_path, monkeypatch):
     store, studied = Store(tmp_path), study_runs("trained-count")
-    assert result_of("trained-count", store) == rows.shipped()["trained-count"]
+    assert result_of("trained-count", store) == rows.shipped_results()["trained-count"]
     values = dict.fromkeys(("relative, same space", "relative, stitched", "absolute"), 0.25)
     facts = values | {"chance": 0.1, "test rows": 9}
     monkeypatch.setattr(type(studied.study), "measure", lambda self, settings, *given: RunResult(facts))

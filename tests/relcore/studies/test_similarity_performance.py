@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.encoders.encoder import Trained
-from relcore.studies.networks import SIMILARITIES, _measured, _rows_and_anchors
+from relcore.studies.networks import SIMILARITIES, _measure, _rows_and_anchors
 
 
 class Epochs:
@@ -26,8 +26,8 @@ def test_relative_rows_of_the_test_rows_are_compared_after_every_epoch(rng):
     rows, anchors = _rows_and_anchors(400)
     assert not set(anchors) & set(rows)
     moved = first + noise
-    reference = _measured(Epochs(first), range(400), lambda *_: None, None).arrays
-    values = _measured(Epochs(first, moved), range(400), lambda *_: None, reference).values
+    reference = _measure(Epochs(first), range(400), lambda *_: None, None).arrays
+    values = _measure(Epochs(first, moved), range(400), lambda *_: None, reference).values
     for name in SIMILARITIES:
         spaces = [X - X.mean(axis=0) if name != "similarity" else X for X in (first, moved)]
         units = [X / np.linalg.norm(X, axis=1, keepdims=True) for X in spaces]

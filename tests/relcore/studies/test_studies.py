@@ -14,7 +14,7 @@ from relcore.encoders.datasets import digits_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SweptVision
 from relcore.invert.inversion import sides
-from relcore.represent.translation import InverseRelativeProjection, recovered
+from relcore.represent.translation import InverseRelativeProjection, recovery_errors
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.spaces.matching import match
@@ -164,7 +164,9 @@ def test_the_sweep_is_the_grid(pair, route):
     for (delta, omega), cell in cells.iterrows():
         inverse = InverseRelativeProjection(omega=omega, delta=delta, random_state=3)
         inverse.fit(source.vectors[:K], target.vectors[:K], **means)
-        rows = recovered(inverse.transform(source.vectors[K:]), target.vectors[K:], inverse.target_mean_)
+        rows = recovery_errors(
+            inverse.transform(source.vectors[K:]), target.vectors[K:], inverse.target_mean_
+        )
         assert cell["cosine"] == pytest.approx(rows["cosine"].mean(), abs=1e-5)
         assert cell["condition"] == pytest.approx(inverse.condition_numbers_.mean(), rel=1e-4)
         assert cell["kept"] == np.mean([len(kept) for kept in inverse.kept_])
