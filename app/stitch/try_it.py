@@ -384,7 +384,7 @@ def lead(answers: Answers, truth: str = "") -> str:
     same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
     rest = f"{same} of {n} pairs answer as their head does without stitching.{known}"
     if len(set(own)) > 1:
-        rest += " Without stitching, heads disagree, too: the item itself is doubtful."
+        rest += " The networks answer differently by themselves, too: stitching is not the cause."
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""

@@ -203,7 +203,7 @@ HEADS = {
 }
 
 _METHODS = {
-    "absolute": Method("absolute", ".represent.translation:unchanged"),
+    "absolute": Method("absolute", ".represent.translation:identity_map"),
     "relative": Method("relative", ".represent.translation:relative", heads="relative"),
     "whitened": Method("relative, whitened", ".represent.translation:whitened", heads="whitened"),
     "irp-pruned": Method("inverse, pruned", ".represent.translation:pruned_inverse"),

@@ -109,7 +109,7 @@ def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
         in told
     )
     assert "The true label is <b>yes</b>." in told
-    assert told.endswith("Without stitching, heads disagree, too: the item itself is doubtful.")
+    assert told.endswith("The networks answer differently by themselves, too: stitching is not the cause.")
 
 
 def test_a_tie_is_no_majority():
