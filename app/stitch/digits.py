@@ -110,7 +110,7 @@ def table(answers: Answers) -> str:
     rows = ""
     alone = {answers.answer(i, i) for i in range(2)}
     if len(alone) > 1:
-        rows += "<p>The two networks read your digit differently by themselves, too: stitching is not the cause.</p>"
+        rows += "<p>The two networks disagree by themselves, too: stitching is not the cause.</p>"
     for i in range(2):
         for j in (i, 1 - i):
             ((_, sure),), answer = answers.top(i, j, 1), plain_html(answers.answer(i, j))
