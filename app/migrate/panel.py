@@ -239,14 +239,12 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
-    head, rest = lead(result)
-    messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}{_NO_QUERIES.get(result.relevance, '')}")
+    above, typed = st.container(), _corpus(setup, result)
+    scaled, note = result.scaled(typed[0])
+    with above:
+        _headline(result, result.sentence_at(typed[0]))
     for caution in result.cautions:
         messages.warning(caution)
-    typed, above = _corpus(setup, result), st.container()
-    scaled, note = result.scaled(typed[0])
-    if told := result.sentence_at(typed[0]):
-        above.markdown(f"**{plain(told.partition('. ')[0].rstrip('.'))}.** {plain(told.partition('. ')[2])}")
     columns, *lines = next(one for one in scaled.report().tables if "vs keep" in one.shown[0]).shown
     for one in result.candidates if result.relevance == NEIGHBOURS else ():
         if one.adapter != result.adapter:
@@ -265,7 +263,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     caption(
         f"{_RELEVANT[result.relevance].format(k=result.k)} {n_queries:,} {kind} queries search"
         f" {result.n_rows:,} rows. The adapter is fitted on {counted(result.n_pairs, 'other row')},"
-        " with vectors by both models. Differences are rounded after they are taken."
+        " with vectors by both models. Scores are rounded; differences are of unrounded scores."
     )
     with setup.details:
         caption(
@@ -273,6 +271,18 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
             " draws of the pairs, paired for differences. Chance: each query scored with another query's"
             " results. Curves are means of three draws of the pairs."
         )
+
+
+def _headline(result: MigrationResult, for_corpus: str) -> None:
+    """Draw one verdict: that for the size of the user's corpus, with that of the rows here below it."""
+    head, rest = lead(result)
+    rest += _NO_QUERIES.get(result.relevance, "")
+    if for_corpus:
+        first, _, more = for_corpus.partition(". ")
+        messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(more)}")
+        caption(f"For the {result.n_corpus:,} rows here: {head[:1].lower()}{head[1:]}. {rest}")
+    else:
+        messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
 
 
 _ABOUT = (
@@ -307,18 +317,22 @@ def lead(result: MigrationResult) -> tuple[str, str]:
     return head, rest if rest.startswith("nDCG") else rest[:1].upper() + rest[1:]
 
 
+_ROWS = "migrate.rows-{}"  # the key of the field, by the number of rows here
+
+
 def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     """Draw fields for the rows of the user's corpus and the price of embedding them; returns both."""
     encoder = setup.specs[1].encoder
     seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
-    with st.popover("Your corpus: rows and price of embedding", icon=":material/payments:"):
+    fields_shown = st.expander("Your corpus: rows and price of embedding", icon=":material/payments:")
+    with fields_shown, st.container(horizontal=True):
         n = remembered(
             st.number_input,
             "Rows of your corpus",
             1,
             None,
             result.n_corpus,
-            key=f"migrate.rows-{result.n_corpus}",
+            key=_ROWS.format(result.n_corpus),
             help="Costs and recommendation are for this number. Scores stay those of the rows here.",
         )
         fields = {
@@ -677,7 +691,8 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
 
 def _carried_out(result: MigrationResult) -> str:
     """A sentence on the option that the files implement, beside the recommended one."""
-    option = result.verdict.option
+    n = result.n_corpus
+    option = result.option_at(st.session_state.get(_ROWS.format(n), n))
     recommended = f"recommended “{TITLES.get(option)}”"
     files = "These files carry out “bridge”, “query both models” and “cascade”"
     sentences = {

@@ -119,11 +119,12 @@ def _number(number: Number, unit: str = SHARE) -> str:
 
 def verdict_html(on: str, verdict: ClaimVerdict) -> str:
     kind = {HOLDS: "holds", DOES_NOT: "not"}.get(verdict.word, "partly")
-    lines = "".join(f"<li>{_claim(claim)}</li>" for claim in verdict.claims)
+    failed = "".join(f"<br>{_claim(claim)}" for claim in verdict.claims if claim.outcome == NO)
+    lines = "".join(f"<li>{_claim(claim)}</li>" for claim in verdict.claims if claim.outcome != NO)
     title = f"{on}: {verdict.word}"
     return (
         f'<details class="relscope-verdict {kind}"><summary><b>{escape(title[0].upper() + title[1:])}</b> ·'
-        f" {escape(verdict.counts())}</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
+        f" {escape(verdict.counts())}{failed}</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
     )
 
 
@@ -237,7 +238,9 @@ def _in_line(verdict: Shown) -> str:
     parts = []
     for word, shown in verdict.items():
         short_word, several = _SAID.get(word, word.removeprefix("pattern ")), len(verdict) > 1
-        names = [f"“{plain(name)}”" * several + f" ({counts})" * (word == PARTLY) for name, counts in shown]
+        names = [
+            f"“{plain(name)}”" if several else f"({counts})" * (word == PARTLY) for name, counts in shown
+        ]
         data = f" :small[{'on ' * several}{', '.join(names).strip()}]" if any(names) else ""
         parts.append(f":{_COLORS.get(word, 'gray')}[{short_word}]{data}")
     return " · ".join(parts)

@@ -152,6 +152,7 @@ def control(runs: StudyRuns) -> None:
     if standing.under_way:
         _follow(runs)
         return
+    st.session_state.pop(_STOPPING, None)
     if standing.failed:
         more = f" and {len(standing.failed) - 1} more" if len(standing.failed) > 1 else ""
         messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
@@ -193,14 +194,11 @@ def _follow(runs: StudyRuns) -> None:
     standing = runs.progress(queue())
     stopping = st.session_state.get(_STOPPING) == runs.spec
     if not standing.under_way:
-        st.session_state.pop(_STOPPING, None)
         st.rerun()
     if stopping:
-        st.progress(
-            standing.done / standing.total,
-            text="Stopping … The processes at work are being ended; a busy machine may need a minute."
-            " Finished runs are saved.",
-        )
+        saved = f"{standing.done:,} of {counted(standing.total, 'run')}"
+        text = f"Stopping … {saved} saved. A busy machine may need a minute."
+        st.progress(standing.done / standing.total, text=text)
         return
     left = f" · {_duration(standing.seconds_left)} left"
     message = f" · {plain(standing.message)}" if standing.message else ""
@@ -256,7 +254,8 @@ def open_spec(spec: StudySpec) -> None:
 def _price(runs: StudyRuns, own: bool = False) -> str:
     """The expected time, for a label."""
     store, n_workers = queue().store, queue().n_workers
-    return f" · {_duration(runs.pace(store, own) * runs.expected(store, n_workers, own))}"
+    so_far = " at the pace so far" * (0 < len(runs.missing(store, own)) < len(runs))
+    return f" · {_duration(runs.pace(store, own) * runs.expected(store, n_workers, own))}{so_far}"
 
 
 def _duration(seconds: float) -> str:
@@ -281,7 +280,7 @@ def _results(runs: StudyRuns, live: bool) -> None:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
     if live and (n := int(table["key"].map(queue().store.bundled_group).notna().sum())):
-        st.caption(f"{n:,} of the runs shown came with Relscope. Each is replaced when it has run here.")
+        st.caption(f"{counted(n, 'run')} shown came with Relscope. Your runs replace them one by one.")
     report = study_report(runs, table, queue().store)
     st.markdown(f"**{plain(report.sentence)}**")
     chart = _figure(runs, table, live)

@@ -146,8 +146,8 @@ def agreement(
         chance = f" (by chance, {percent(score.null.mean)})" if score.null else ""
         where = "" if form in matched else f", {by[form]}"
         sentences.append(
-            f"For {_about(score, score)} of the rows, most of the {score.k} nearest rows in the other space"
-            f" have the row's class{chance}{where}."
+            f"The {score.k} nearest rows in the other space vote for the row's own class in"
+            f" {_about(score, score)} of cases{chance}{where}."
         )
     widths = sorted({space.dimension for space in (pair.source, pair.target)})
     if sentences and len(widths) > 1:

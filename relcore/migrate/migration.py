@@ -352,14 +352,17 @@ class MigrationResult(Reported):
             score = self.option(option)
             if score or (option == "re-embed" and self.n_corpus):
                 cost, unknown = self.cost_of(option), option == "cascade" and not self.price
-                least, most = "at least " * unknown, "at most " * unknown
+                most = "at most " * unknown
                 name = f"{'▸ ' * (option == self.verdict.option)}{self.title_of(option)}"
                 rows = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}"
                 if option == "cascade":
                     rows += f" now, {most}{cost.rows_per_query:,.0f} per query"
                 cells = [name, short(score.value) if score else "–", rows, str(cost.models_per_query)]
                 cells += [str(cost.searches_per_query), readable(cost.index_bytes)]
-                cells += [_SAID[cost.rewrites], *[f"{least}{rate.of(cost.rows_now)}"] * bool(rate.of(1))]
+                costs = rate.of(cost.rows_now)
+                if unknown and rate.of(1):
+                    costs += f" now, {most}{rate.of(1000 * cost.rows_per_query)} for 1,000 queries"
+                cells += [_SAID[cost.rewrites], *[costs] * bool(rate.of(1))]
                 shown.append(cells)
         return shown
 
@@ -415,7 +418,7 @@ class MigrationResult(Reported):
         if option == "cascade":
             scaled = replace(self, n_corpus=n_corpus, price=None)
             n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
-            told += f" It has embedded half of the rows after {n:,} queries at the earliest."
+            told += f" The first {n:,} queries embed at most half of the rows."
         if option == "cascade" and (gain := cascade.to_reembed):
             told += f" Its {self.metric} here is {signed(gain.value)} against re-embedding"
             told += f" (95 %: {band(gain.low, gain.high)})."

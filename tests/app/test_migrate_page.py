@@ -148,6 +148,12 @@ def test_rows_that_are_shifted_start_no_job_and_the_example_is_at_hand(tmp_path,
     assert not ran_in_place
     session.click("migrate.example")
     assert "nDCG@10" in session.html
+    session.at.session_state["migrate.Export adapter"] = True
+    session.change("number_input", "migrate.rows-960", 2_000_000)
+    (verdict,) = re.findall(r'relscope-lead"><strong>(.*?)</strong>', session.html)
+    assert verdict.startswith("For 2,000,000 rows: let the new model rank")
+    assert "For the 960 rows here: re-embed" in session.captions
+    assert any("carry out the recommended “cascade" in one.value for one in session.markdown)
 
 
 def test_rows_in_another_order_lead_to_link_and_links_are_used(tmp_path, planted):

@@ -29,6 +29,13 @@ def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
         assert len(page.change("text_input", "papers.search", asked).expander) == n
 
 
+def test_an_open_row_shows_the_comparison_that_fails_outside_the_fold(page):
+    line = next(one for one in page.expander if one.label.startswith("**Table 5** ·"))
+    assert "comparisons" not in line.label
+    summaries = open_row(page, "relative-table-5").html.split("<summary>")[1:]
+    assert sum("✗" in one.partition("</summary>")[0] for one in summaries) == 2
+
+
 def test_a_study_opens_the_row_that_it_answers_and_the_row_its_study(page):
     open_row(page, "inverse-figure-3")
     assert any(text.value.startswith("**The study δ × ω of the pruned inverse:**") for text in page.markdown)

@@ -1,6 +1,7 @@
 """The Studies page: finished runs, those that are missing, and study files."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import streamlit as st
@@ -57,7 +58,13 @@ def test_a_study_that_is_being_stopped_says_so(first_start, monkeypatch):
     first_start.click("studies.stop")
     (bar,) = first_start.get("progress")
     assert bar.proto.text.startswith("Stopping …")
+    assert "3 of 45 runs saved" in bar.proto.text
     assert "studies.stop" not in [button.key for button in first_start.button]
+    monkeypatch.setattr(StudyRuns, "progress", lambda runs, queue: replace(progress, running=0, waiting=0))
+    first_start.run()
+    monkeypatch.setattr(StudyRuns, "progress", lambda runs, queue: progress)
+    first_start.run()
+    assert "studies.stop" in [button.key for button in first_start.button], "what was resumed can be stopped"
 
 
 def test_runs_that_were_stopped_here_can_be_resumed(first_start):

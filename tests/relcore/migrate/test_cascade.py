@@ -126,7 +126,7 @@ def test_costs_of_each_option():
         assert other.scaled(1_000_000)[0].verdict.option == expected
         assert other.option_at(100) == ("" if chosen == "cascade" else chosen)
         if expected == "cascade":
-            assert f"after {(500_000 - 300) // most:,} queries" in other.sentence_at(1_000_000)
+            assert f"first {(500_000 - 300) // most:,} queries embed" in other.sentence_at(1_000_000)
     drawn = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration()).draw(found)
     assert drawn.table().y.tolist()[-2:] == [found.price.need.rows, 700]  # the line's end, and the corpus
     options = chart_of(found).lines

@@ -297,6 +297,4 @@ def test_a_universe_and_a_comparison_name_their_questions():
     assert first == (
         "For 22 % of the rows, the nearest row in the other space is the same row, by similarities to 3 anchors."
     )
-    assert (
-        votes == "For 98 % of the rows, most of the 10 nearest rows in the other space have the row's class."
-    )
+    assert votes == "The 10 nearest rows in the other space vote for the row's own class in 98 % of cases."
