@@ -45,7 +45,7 @@ def _tables_in(folder: str) -> list[str]:
 def draw() -> None:
     """Draw the vectors and datasets that are bundled or lie in the data folder."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        kinds = ("Vectors", "Texts, pictures and graphs")
+        kinds = ("Vectors", "Texts and pictures")
         kind = segments("What", kinds, "bundled.kind", label_visibility="collapsed")
         with st.popover("Data folder", icon=":material/folder:"):
             folder = _data_folder()

@@ -535,7 +535,7 @@ def _notes(inversion: Inversion) -> list[str]:
     pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors
     if inversion.rank < width:
         lower = pruned and left_out
-        which = f"The {short(inversion.kept, 1)} anchors that are kept" if lower else "The anchors"
+        which = "The anchors that are kept" if lower else "The anchors"
         more = f" Choose more anchors{', or lower δ' * lower}." * (inversion.kept < width)
         spanned = f"{inversion.rank:,} of the {width:,} dimensions"
         notes.append(f"{which} span {spanned}; nothing is recovered in the others.{more}")

@@ -78,7 +78,7 @@ def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch)
     monkeypatch.setattr(networks, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
-    best = networks._measure(spec, shuffled_digits, "digits", lambda *told: None, None).values["accuracy"]
+    best = networks._measure(spec, shuffled_digits, lambda *told: None, None).values["accuracy"]
     found = [best, *table[["absolute", "relative, same space", "relative, stitched"]].iloc[0]]
     # Ten classes of a tenth each: a share of m = 359 has a standard error of √(.09 / m) = .016.
     m = len(held_out_rows(len(shuffled_digits)))
