@@ -290,7 +290,7 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"Scored: {scored}. Anchors: {len(anchors):,} other links."
+            else f"When in use: scores of {scored}, with {len(anchors):,} other links as anchors."
         )
     if clicked:
         if chosen or not used:
@@ -307,7 +307,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     if outcome.known:
         pairs, n = outcome.wrong(), outcome.n_hidden
         by_chance = round(n - n / outcome.n_shared)
-        st.subheader("Wrong anchors", anchor=False)
+        st.subheader("Wrong anchors" if pairs else "No wrong anchors", anchor=False)
         caption(f"{len(pairs):,} of {n:,} hidden anchors are wrong; of random pairs, {by_chance:,} would be.")
     else:
         links = result.kept[result.n_seeds :]

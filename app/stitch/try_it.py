@@ -165,7 +165,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
 
 def caption_of(look: Look) -> str:
     """The caption of a picture that was made like those of a dataset."""
-    fills = ", which strokes fill as in the scans" if look.on_dark else ""
+    fills = ", placed and thickened like the scans" if look.on_dark else ""
     size = f": {look.size[0]} × {look.size[1]} pixels{fills}" if look.size else ""
     return f"As the encoders see it{size}"
 
@@ -255,7 +255,7 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}
         usual = next((name for name in (best, "whitened", "relative", "irp-pruned") if name in methods), None)
-        label = f"Method, the best on test rows: {METHODS[best].title}" if best in methods else "Method"
+        label = f"Method (best on test rows: {METHODS[best].title})" if best in methods else "Method"
         method = segments(label, methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
         one = replace(setup, spec=replace(setup.spec, methods=(method,)))
         together = setup.spec.seconds(load_spaces(setup.specs)) < _FITTED_AT_ONCE
@@ -382,7 +382,7 @@ def lead(answers: Answers, truth: str = "") -> str:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     heads = range(len(answers.heads))
     same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
-    rest = f"{same} of {n} pairs answer as their head does without stitching.{known}"
+    rest = f"In {same} of {n} pairs the head answers as it does unstitched.{known}"
     if len(set(own)) > 1:
         rest += " The networks answer differently by themselves, too: stitching is not the cause."
     if len(leaders) > 1:

@@ -758,7 +758,7 @@ class _Bootstrap:
         found = f"no link of {held_out.n:,} held-out rows is likely to be right"
         if held_out.again == held_out.again:
             again = percent(held_out.again)
-            found = f"a second fit, made without {held_out.n:,} rows, gives {again} of them the same link"
+            found = f"a second fit finds the same link for {again} of {held_out.n:,} held-out rows"
         scores = (
             f"{found} (mean CSLS {short(held_out.mean)}, chance level"
             f" {band(min(held_out.null), max(held_out.null))})"

@@ -105,7 +105,7 @@ def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
     told = try_it.lead(found, "yes")
     assert (
-        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched, 1 of 2 say <b>&lt;no&gt;</b>. 1 of 2"
+        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched, 1 of 2 say <b>&lt;no&gt;</b>. In 1 of 2"
         in told
     )
     assert "The true label is <b>yes</b>." in told
@@ -116,5 +116,5 @@ def test_a_tie_is_no_majority():
     probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
     told = try_it.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
     assert told.startswith(
-        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 pairs answer"
+        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. In 1 of 2 pairs"
     )
