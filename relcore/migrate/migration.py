@@ -420,7 +420,7 @@ class MigrationResult(Reported):
             n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
             told += f" The first {n:,} queries embed at most half of the rows."
         if option == "cascade" and (gain := cascade.to_reembed):
-            told += f" Its {self.metric} here is {signed(gain.value)} against re-embedding"
+            told += f" The cascade's {self.metric} here is {signed(gain.value)} against re-embedding"
             told += f" (95 %: {band(gain.low, gain.high)})."
         if option == "cascade" and n_corpus > self.n_corpus:
             told += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
