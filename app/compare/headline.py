@@ -58,7 +58,8 @@ def in_words(workspace: Workspace) -> str:
     models, settings, html = st.session_state.get(_LAST, ((), (), ""))
     if (models, settings) != (workspace.models, _settings(workspace)):
         return ""
-    return unescape(re.sub(r"<details.*|<[^>]*>", "", html, flags=re.DOTALL)).strip()
+    beside = r'<(details|span class="relscope-brief").*|<[^>]*>'
+    return unescape(re.sub(beside, "", html, flags=re.DOTALL)).strip()
 
 
 def _headline(workspace: Workspace, models: Match) -> str:
@@ -70,7 +71,10 @@ def _headline(workspace: Workspace, models: Match) -> str:
     if not compute.can_be_scored(pair, workspace.anchors):
         return _lead(compute.too_few_held_out(pair, workspace.anchors))
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
-    agree = agreement(found, pair, workspace.anchors, _bold)
+    shares: dict[str, str] = {}
+    agree = agreement(
+        found, pair, workspace.anchors, lambda *share: shares.setdefault(share[0], _bold(*share))
+    )
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
         who = f"{names[0]} and {names[1]}:"
@@ -85,11 +89,24 @@ def _headline(workspace: Workspace, models: Match) -> str:
         tables.append(f"<p>Each model against {names[0]}, relative to the anchors:</p>{more}")
     opening = _opening(workspace, models, found["relative"])
     words = f"{agree[0]} <small>{' '.join([*agree[1:], opening])}</small>" if agree else opening
+    words = _lead(words)
+    if "relative" in shares:
+        words += _brief(shares, found["relative"]["mrr"])
     if is_unmatched(workspace, pair):
-        words = "The rows were paired by their order, and they do not match. Link finds their partners."
+        words = _lead(
+            "The rows were paired by their order, and they do not match. Link finds their partners."
+        )
     table = f'<div class="relscope-report">{"".join(tables)}</div>'
     details = linked_html(f"{table}{disagreement(found)}")
-    return f"{_lead(words)}<details class='relscope-details'><summary>Details</summary>{details}</details>"
+    return f"{words}<details class='relscope-details'><summary>Details</summary>{details}</details>"
+
+
+def _brief(shares: dict[str, str], found: Score) -> str:
+    """The shares of rows that match and their chance level as HTML, in one line for a small screen."""
+    absolute = [f"absolute {shares['absolute']}"] if "absolute" in shares else []
+    told = [f"Matched by anchors: {shares['relative']}", *absolute, f"chance {percent(1 / found.n)}"]
+    brief = " · ".join(told).replace("about ", "≈ ").replace(" %", "\u00a0%")
+    return f'<span class="relscope-brief">{brief}</span>'
 
 
 def model_names(models: Match) -> list[str]:

@@ -244,9 +244,10 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
     original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
     along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
     caption(
-        f"The maps show 2 of {columns:,} dimensions, each pane in its own range. Along these, recovered and"
-        f" original rows correlate by {' and '.join(along)}; the scores use all dimensions. The recovery is"
-        f" one matrix of {rows:,} × {columns:,}. It recovers directions, not lengths."
+        f"The maps show 2 of {columns:,} dimensions, each pane in its own range. Along these two, original"
+        f" and recovered coordinates have correlations of {' and '.join(along)}. The scores use all"
+        f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
+        " lengths."
     )
 
 
@@ -261,10 +262,9 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     rows = "rows" if pair.source.counts is None else "words"
     return (
-        f"For <b>{percent(found.first)}</b> of the {rows}, the vector recovered{where} is nearest to the true"
-        f" one. <small>It is recovered from the {rows[:-1]}'s similarities to {anchors} in {source}. By"
-        f" chance: {percent(1 / found.among)}.{alike} Measured on {asked}, among {found.among:,}."
-        f" What was trained on {target} can use the recovered ones.</small>"
+        f"For <b>{percent(found.first)}</b> of the {rows}, the right one of {found.among:,}{where} is nearest"
+        f" to the recovered vector. <small>It is recovered from the {rows[:-1]}'s similarities to {anchors}"
+        f" in {source}. By chance: {percent(1 / found.among)}.{alike} Measured on {asked}.</small>"
     )
 
 

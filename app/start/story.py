@@ -171,14 +171,14 @@ def front(begin: Callable[..., None]) -> None:
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _show_share(
         found[1],
-        f"of {len(of.pair):,} words are nearest to themselves in the other model, by all"
+        f"of {len(of.pair):,} words lie nearest to the same word in the other model, by all"
         f" {of.pair.source.dimension} coordinates.",
         percent(shared.top1),
     )
     _show_share(
         found[2],
-        f"of them are nearest to themselves, by similarities to {N_ANCHORS} anchor words (★: some)."
-        f" By chance: {chance(relative)}.",
+        f"of them do, by similarities to {N_ANCHORS} anchor words. By chance: {chance(relative)}."
+        f" ★:\u00a0the {np.isin(of.names, by).sum()} anchors on this map.",
         percent(relative.top1),
     )
 
@@ -235,13 +235,15 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
         for name, share in shares.items()
     )
     many = " many" if len(shares) > 8 else ""
+    if [*shares.values()].count(None) == len(shares) - 1:
+        drawn += "<em>Try one: its bar appears</em>"
     return f'<div class="relscope-columns{many}" aria-hidden="true">{drawn}</div>'
 
 
 RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # eight anchors
 STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors
 FEW, SOME = 5, 50  # anchors
-_SAME = "of the words are nearest to themselves in the other model"
+_SAME = "of the words lie nearest to the same word in the other model"
 _CHOICES = 3000  # of the most frequent words
 
 
@@ -328,7 +330,8 @@ def _draw_dragging() -> None:
             " press S and move it by the arrow keys.",
         )
         found = score(pair, "relative", by)
-        number = share_number(found, f"{_SAME}, by their similarities to the eight anchors.")
+        before = f" At first: {percent(score(pair, 'relative', RULERS).top1)}." * (by != RULERS)
+        number = share_number(found, f"{_SAME}, by their similarities to the eight anchors.{before}")
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))
 
 
@@ -440,7 +443,7 @@ def how_many() -> None:
         st.html(columns(_tried_shares("story.numbers", f"{n}", found, map(str, STOPS)), f"{n}"))
         _write(
             "Each anchor adds one number to the description of a word. <b>Move the slider.</b>",
-            "★: the eight anchors of step 3. Few of the others are on the maps.",
+            "★: an anchor. The first eight are those of step 3; most of the others are not drawn.",
         )
     with maps:
         rows = np.union1d(of.drawn.rows, of.pair.source.rows(RULERS))
@@ -574,7 +577,7 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-story :is(.ls-hint, .ls-live, .ls-title, .ls-tip, .ls-legends) { font-size: 0.85rem; }
 [data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 0; }
 .st-key-story { min-height: calc(100vh - 3rem); }
-.st-key-story > :has(> [data-testid="stExpander"]) { margin-top: auto; } /* the exercise at the lower edge */
+.st-key-story > :has(> [data-testid="stPopover"]) { margin-top: auto; } /* the exercise at the lower edge */
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
 .st-key-story-bar { flex-wrap: nowrap; gap: 0.2rem; }
 .st-key-story-bar :is(button, p) { padding: 0.15rem 0.35rem; min-height: 0; font-size: 0.75rem; }
@@ -609,7 +612,8 @@ def page() -> None:
         if not st.session_state.get(_PRESENTS):
             st.html(title)
         places = [st.container() if one is other else st.empty() for other in STEPS]
-        with st.expander(f"Exercise: {one.question}", icon=":material/quiz:"):
+        # A popover opens upwards where the window ends below it.
+        with st.popover(f"Exercise: {one.question}", icon=":material/quiz:", width="stretch"):
             st.markdown(with_links(one.answer))
         with places[number - 1]:
             one.draw()

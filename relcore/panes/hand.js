@@ -305,7 +305,7 @@ class Hand {
 
   score([share, rank, cka, classes = NaN]) {
     const { kind, row, to } = this.held;
-    const near = Number.isNaN(share) ? "" : ` · ${percent(share)} nearest to themselves in the other model`;
+    const near = Number.isNaN(share) ? "" : ` · ${percent(share)} nearest to the same row in the other model`;
     const scores = kind === SLIDE ? `mean cosine ${decimals(share)} · colours follow the release` : `MRR ${decimals(rank)} · CKA ${decimals(cka)}${Number.isNaN(classes) ? "" : ` · class agreement ${decimals(classes)}`}${this.scored}`;
     this.strip.textContent = [`${this.said()}${kind === SLIDE ? "" : near}`, ...(this.owner.header.worded ? [] : [scores])].join(" · "); // the story knows no MRR yet
     this.strip.classList.remove("ls-old");

@@ -80,7 +80,7 @@ def test_every_step_has_an_address_and_keys_lead_on_and_back():
     for number, step in enumerate(story.STEPS[:-1], 1):
         assert at.query_params["step"] == str(number)
         assert f"{number} · {step.title}" in page(at)
-        assert [expander.label for expander in at.expander] == [f"Exercise: {step.question}"]
+        assert f"Exercise: {step.question}" in [one.proto.popover.label for one in at.get("popover")]
         keys = {key: at.button(key=key).proto.shortcut for key in ("story.back", "story.next")}
         assert keys == {"story.back": "left", "story.next": "right"}
         click(at, "story.next")

@@ -41,6 +41,9 @@ def test_the_story_by_keyboard_alone(watched, app):
     settle(watched)
     watched.keyboard.press("ArrowRight")
     at_step(watched, 5)
+    watched.get_by_role("button", name="Exercise:").click()
+    answer = watched.get_by_text("More anchors, from everywhere").bounding_box()
+    assert answer["y"] + answer["height"] < watched.viewport_size["height"]
 
 
 def test_a_word_under_the_pointer_is_ringed_in_every_map(watched, app):
