@@ -70,7 +70,7 @@ def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> l
     >>> folder = Path(mkdtemp())
     >>> np.save(folder / "a.npy", np.eye(2))
     >>> _ = (folder / "meta.csv").write_text("id,genre\\nr1,jazz\\nr2,rock\\n")
-    >>> (space,) = joined([SpaceSpec("file", str(folder / one)) for one in ("a.npy", "meta.csv")])
+    >>> (space,) = with_their_tables([SpaceSpec("file", str(folder / one)) for one in ("a.npy", "meta.csv")])
     >>> Path(space.name).name, Path(space.option("metadata")).name
     ('a.npy', 'meta.csv')
     """

@@ -73,5 +73,5 @@ def test_stitch_matrix_shows_its_heat_map_in_notebook():
     result = stitch_matrix(spaces, StitchSpec(("relative",), n_anchors=20))
     assert result._repr_png_().startswith(b"\x89PNG")
     html = result._repr_html_()
-    assert "mean accuracy by “" in html
+    assert "mean accuracy is 1.000" in html
     assert html.count("<table>") == 2
