@@ -167,7 +167,7 @@ def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
     if len(others):
         shown = with_rows(pair, workspace, view, others)
         affine = workspace.reduction.method == "pca"
-        how = "" if affine else "; rows found by search lie at the mean of their 3 nearest rows"
+        how = "" if affine else "; rows found by search stand at the mean place of their 3 nearest rows"
         placed = {
             pane: (_with_places(pair, workspace, pane, view, shown, others, maps, affine), f"{note}{how}")
             for pane, (maps, note) in results.items()

@@ -82,7 +82,7 @@ def inspector(pair: Match) -> None:
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
     identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
     if not chosen:
-        st.caption("Nothing is selected: click a point, or draw with the lasso. For example:")
+        st.caption("Nothing is selected: click a point, or draw with the lasso. An example:")
     _one(pair, identifier, items)
     if items is not None and items.problem:
         st.caption(f":material/hide_image: {plain(items.problem)}")
