@@ -82,7 +82,7 @@ def sharded(name, width):
 
 
 def exported(folder):
-    expected = {"adapter.safetensors", "apply.py", "adapter.onnx", "corpus.onnx"}
+    expected = {"adapter.safetensors", "apply.py", "adapter.onnx", "corpus.onnx", "cascade.py"}
     assert {"adapter.safetensors", "apply.py"} <= names(folder / "taken") <= expected
     assert adapter_file.load(folder / "taken").card.n_pairs == 320  # a fifth is held out
 
