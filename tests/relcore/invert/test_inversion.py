@@ -34,16 +34,6 @@ N, D, K = 300, 8, 30
 
 
 @pytest.fixture
-def pair(rng):
-    labels = np.array([f"c{row % 5}" for row in range(N)])
-    X = rng.normal(size=(N, D)) + 4 * np.eye(5, D)[np.arange(N) % 5] + 1
-    turn = np.linalg.qr(rng.normal(size=(D + 2, D + 2)))[0][:D]
-    Y = 2 * X @ turn + 0.3 * rng.normal(size=(N, D + 2)) - 3
-    ids = [f"r{row}" for row in range(N)]
-    return match(LatentSpace(X, ids, name="a", labels=labels), LatentSpace(Y, ids, name="b", labels=labels))
-
-
-@pytest.fixture
 def anchors():
     return tuple(f"r{row}" for row in range(K))
 
@@ -51,10 +41,10 @@ def anchors():
 @pytest.mark.parametrize(
     ("route", "method"), [("forward", "pruned"), ("backward", "ridge"), ("within", "whitened")]
 )
-def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
+def test_rows_are_those_of_the_estimator(turned_pair, anchors, route, method):
     spec = InversionSpec(route, method, omega=3, delta=0.4, ridge=0.5, random_state=2)
-    found = invert_pair(pair, anchors, spec)
-    source, target = sides(pair, route)
+    found = invert_pair(turned_pair, anchors, spec)
+    source, target = sides(turned_pair, route)
     means = [space.vectors.mean(axis=0) for space in (source, target)]
     inverse = InverseRelativeProjection(method, 3, 0.4, 0.5, 2)
     inverse.fit(source.vectors[:K], target.vectors[:K], source_mean=means[0], target_mean=means[1])
@@ -70,8 +60,8 @@ def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
     assert found.condition == pytest.approx(np.mean(inverse.condition_numbers_), rel=1e-3)
 
 
-def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
-    found = invert_pair(pair, anchors, InversionSpec())
+def test_chance_is_what_permuted_rows_give(turned_pair, anchors, rng):
+    found = invert_pair(turned_pair, anchors, InversionSpec())
     mean = found.true.mean(axis=0)
     rows, true = found.recovered[found.scored], found.true[found.scored]
     permuted = [recovery_errors(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(600)]
@@ -81,9 +71,9 @@ def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
     assert found.scores["inverse, pruned"] > 0.9 > null.high
 
 
-def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(pair, anchors):
+def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, anchors):
     """300 rotations: mean within 3 standard errors, quantiles within 4 of theirs (2.7 times as large)."""
-    source = pair.source
+    source = turned_pair.source
     turned = source.vectors @ ortho_group.rvs(D, random_state=0)
     same = match(source, LatentSpace(turned, source.ids, name="t"))
     found = invert_pair(same, anchors, InversionSpec(method="ridge"))
@@ -100,27 +90,27 @@ def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(pair, anchors
 
 
 @pytest.fixture
-def recipe(pair, anchors, tmp_path):
+def recipe(turned_pair, anchors, tmp_path):
     specs = []
-    for space in (pair.source, pair.target):
+    for space in (turned_pair.source, turned_pair.target):
         np.savez(tmp_path / f"{space.name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
         specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.npz")))
     return ComparisonRecipe(*specs, anchors)
 
 
-def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(pair, anchors, monkeypatch):
+def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(turned_pair, anchors, monkeypatch):
     """And give what each gives by itself."""
     orders, order = [], translation.farthest_order
     monkeypatch.setattr(translation, "farthest_order", lambda *of: orders.append(of[2]) or order(*of))
     translation._orders.cache_clear()
-    paired = PairedRows(pair, anchors, "forward")
+    paired = PairedRows(turned_pair, anchors, "forward")
     specs = [InversionSpec(delta=delta, omega=4) for delta in (0.36, 0.34, 0.31)]
     found = [paired.invert(spec) for spec in specs]
     assert len(orders) == 4  # one for each pruning
     assert len({id(one.errors["least squares"]) for one in found}) == 1
     for one, spec in zip(found, specs, strict=True):
         translation._orders.cache_clear()
-        alone = invert_pair(pair, anchors, spec)
+        alone = invert_pair(turned_pair, anchors, spec)
         np.testing.assert_array_equal(one.recovered, alone.recovered)
         assert one.scores == alone.scores
         coordinates = reduce_spaces([alone.true, alone.recovered], ReductionSpec(fit="first"))

@@ -17,7 +17,6 @@ from relcore.invert.inversion import sides
 from relcore.represent.translation import InverseRelativeProjection, recovery_errors
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.studies import networks
 from relcore.studies.networks import (
@@ -145,20 +144,10 @@ SMALL = {"deltas": (0.0, 0.3, 0.6), "omegas": (1, 2, 4)}
 ANCHORS = [f"r{row}" for row in range(K)]
 
 
-@pytest.fixture
-def pair(rng):
-    labels = np.array([f"c{row % 5}" for row in range(N)])
-    X = rng.normal(size=(N, D)) + 4 * np.eye(5, D)[np.arange(N) % 5] + 1
-    turn = np.linalg.qr(rng.normal(size=(D + 2, D + 2)))[0][:D]
-    Y = 2 * X @ turn + 0.3 * rng.normal(size=(N, D + 2)) - 3
-    ids = [f"r{row}" for row in range(N)]
-    return match(*(LatentSpace(one, ids, name=name, labels=labels) for one, name in ((X, "a"), (Y, "b"))))
-
-
 @pytest.mark.parametrize("route", ["forward", "within"])
-def test_the_sweep_is_the_grid(pair, route):
-    sweep = inversion_sweep(pair, ANCHORS, route, 3, n_rows=N, **SMALL)
-    source, target = sides(pair, route)
+def test_the_sweep_is_the_grid(turned_pair, route):
+    sweep = inversion_sweep(turned_pair, ANCHORS, route, 3, n_rows=N, **SMALL)
+    source, target = sides(turned_pair, route)
     cells = cells_of(sweep["cells"])
     means = {"source_mean": source.vectors.mean(axis=0), "target_mean": target.vectors.mean(axis=0)}
     for (delta, omega), cell in cells.iterrows():
