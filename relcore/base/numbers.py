@@ -4,7 +4,9 @@ numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import floor, log10
+from typing import Any
 
 MINUS = "−"
 
@@ -43,6 +45,12 @@ def counted(n: int, thing: str, things: str = "") -> str:
     """A number with its noun, singular for one: ``1 row``, ``20,000 rows``; `things` is an irregular
     plural."""
     return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
+
+
+def and_list(names: Iterable[Any]) -> str:
+    """The names as a list in a sentence: ``a, b and c``. Raises a ValueError for none."""
+    *others, last = map(str, names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def in_cell(value: float) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import METRICS
-from relcore.base.numbers import band, counted, short, short_chance
+from relcore.base.numbers import and_list, band, counted, short, short_chance
 from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Table
 from relcore.base.rows import centred, mean_row, unit_rows
@@ -500,11 +500,6 @@ def long_rows(space: LatentSpace) -> str:
     )
 
 
-def _and_list(titles: Sequence[str]) -> str:
-    *names, last = titles
-    return f"{', '.join(names)}{' and ' * bool(names)}{last}"
-
-
 def _drawn_queries(scores: Mapping[str, Score]) -> str:
     """The number of queries, ``, 300 of them as queries (± …)``, by representation if it differs; "" if all
     rows are queries.
@@ -548,9 +543,9 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     parts = [rows if others else f"n = {absolute}"]
     for (k, convention), (titles, queries) in listed.items():
         told = f"{convention} convention{' (Moschella et al. 2023)' * (convention == 'paper')}"
-        parts.append(f"{_and_list(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
+        parts.append(f"{and_list(titles)}: k = {k}, {told}{_drawn_queries(queries)}")
     for n, titles in sampled.items():
-        parts.append(f"{_and_list(titles)}: {n:,} of the rows, drawn by their ids")
+        parts.append(f"{and_list(titles)}: {n:,} of the rows, drawn by their ids")
     return parts
 
 

@@ -251,11 +251,6 @@ def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test r
     return f"{table[column].mean():,.0f} {noun}"
 
 
-def and_list(names: Iterable[Any]) -> str:
-    *others, last = map(str, names)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 Settings = Mapping[str, Any]  # plain JSON with the random state
 Chart = Lines | Matrices
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS
+from relcore.base.numbers import and_list
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.similarity import RelativeProjection, clustered_rows, select_anchors
@@ -34,7 +35,6 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
-    and_list,
     count_of,
     finding,
     findings_over,

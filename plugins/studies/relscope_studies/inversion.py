@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.numbers import short
+from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
 from relcore.represent.translation import InverseRelativeProjection
@@ -17,7 +17,6 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
-    and_list,
     count_of,
     mean,
     points_chart,

@@ -14,7 +14,7 @@ import pandas as pd
 
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import general, short
+from relcore.base.numbers import and_list, general, short
 from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import encode
@@ -36,7 +36,6 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
-    and_list,
     chart,
     count_of,
     finding,

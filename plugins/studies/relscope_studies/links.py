@@ -16,7 +16,7 @@ import pandas as pd
 from relcore.base.access import data_folder
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
-from relcore.base.numbers import short
+from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import Dataset, Encoder
@@ -35,7 +35,6 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
-    and_list,
     chart,
     count_of,
     dataset_of,

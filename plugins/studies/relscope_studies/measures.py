@@ -12,7 +12,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.base.numbers import short
+from relcore.base.numbers import and_list, short
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
@@ -27,7 +27,6 @@ from relcore.studies.study import (
     RunResult,
     Settings,
     Study,
-    and_list,
     finding,
     findings_table,
     finished_run,
