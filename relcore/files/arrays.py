@@ -357,9 +357,9 @@ class Faiss(Format):
         return Description({"": (index.ntotal, index.d)}, "")
 
     def blocks(self, path: Path, request: Request) -> Blocks:
+        n = request.rows(path, *self.describe(path).shape)  # before all of it is read into memory
         index = open_faiss(path)
         ids = faiss_ids(path, index)
-        n = request.rows(path, index.ntotal, index.d)
         for rows in in_blocks(n, 4 * index.d):
             yield faiss_rows(index, ids, rows)
         return {} if ids is None else {"ids": ids[:n]}
