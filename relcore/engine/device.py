@@ -18,7 +18,7 @@ import numpy as np
 
 from relcore.base.environment import gpu_bytes, resolve, torch_name
 from relcore.base.errors import SpaceError, extra
-from relcore.base.rows import NO_LENGTH, Rows, content_of, inverse_lengths, is_constant
+from relcore.base.rows import NO_LENGTH, MappedRows, Rows, content_of, inverse_lengths, is_constant
 
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
@@ -30,7 +30,7 @@ _resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
 _resident_lock = RLock()
 _owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays that an entry is a copy of
 _MEMORY = "memory"  # the device of a NumPy array
-_MEMORY_ROOM = 2**30  # bytes of derived rows that stay in memory
+_MEMORY_ROOM = 2**30  # bytes of rows that stay in memory
 
 _COPYING = 4  # threads that copy memory; a single one reaches a quarter of its bandwidth
 
@@ -246,9 +246,10 @@ class TorchDevice:
         return max(256, min(most, fitting) // self._part)
 
     def put(self, array: np.ndarray) -> Array:
-        # Always copied: torch takes no read-only memory, such as that of a mapped file or of a space.
+        # Torch takes no read-only memory, such as that of a space, and on the CPU it would share the memory.
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
-            return self._torch.from_numpy(np.array(array)).to(self.torch_name)
+            keep = self.torch_name != "cpu" and array.flags.writeable and array.flags.c_contiguous
+            return self._torch.from_numpy(array if keep else np.array(array)).to(self.torch_name)
         # Pinned memory is copied six times as fast, but takes long to allocate. So the array goes through
         # small pinned pieces, which torch keeps, and filling one overlaps with copying another.
         kind = self._torch.from_numpy(np.empty(0, array.dtype)).dtype
@@ -285,14 +286,17 @@ class TorchDevice:
         return self.put(X if kept else np.array(X, dtype=np.float32)).float()
 
     def block_on_device(self, X: Rows, block: slice) -> Array:
-        # Only read-only arrays may stay: the copy of another array could differ from it at the next call. A
-        # mapped file is read block by block, because it may be larger than the device's memory.
+        # Only read-only arrays and files may stay: the copy of another array could differ from it at the next
+        # call. Rows that are too large to stay are copied block by block.
         if isinstance(X, self._torch.Tensor):
             return X[block]
         if not self.can_cache(X):
             return self.rows(np.asarray(X[block]))
-        content = content_of(X)
-        rows = _cached_rows(self.torch_name, content, 4 * X.size, self._room(), lambda: self.rows(X))
+        is_mapped = isinstance(X, MappedRows)
+        if is_mapped:
+            X.origin.need_unchanged()
+        content, copy = content_of(X), self.all_on_device if is_mapped else self.rows
+        rows = _cached_rows(self.torch_name, content, 4 * X.size, self._room(), lambda: copy(X))
         _own(X, (content, self.torch_name))
         return rows[block]
 
@@ -317,7 +321,8 @@ class TorchDevice:
 
     def can_cache(self, X: Rows) -> bool:
         """Whether these rows stay on the device once they were copied there."""
-        return isinstance(X, np.ndarray) and is_constant(X) and 4 * X.size <= self._room()
+        can_change = not isinstance(X, MappedRows) and not (isinstance(X, np.ndarray) and is_constant(X))
+        return not can_change and 4 * X.size <= self._room()
 
     def _room(self) -> float:
         """The bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of the memory
@@ -325,7 +330,9 @@ class TorchDevice:
         """
         if given := gpu_bytes():
             return given
-        return np.inf if self.torch_name == "cpu" else (self._free() + cached_size(self.torch_name)[1]) / 2
+        if self.torch_name == "cpu":
+            return _MEMORY_ROOM
+        return (self._free() + cached_size(self.torch_name)[1]) / 2
 
     def _free(self) -> int:
         cuda = self._torch.cuda
@@ -379,7 +386,7 @@ def device_of(name: str | None = None) -> Device:
 
 def preload_torch() -> None:
     """Start importing torch and opening the GPU in a thread, if one is chosen; this takes seconds, in which
-    files can be read.
+    files can be read. Then import what scores need after the pass over the rows.
     """
 
     def work() -> None:
@@ -388,6 +395,8 @@ def preload_torch() -> None:
                 import torch
 
                 torch.zeros(1, device=name)
+                import scipy.sparse
+                import scipy.special  # noqa: F401
 
     Thread(target=work, name="get-ready").start()
 

@@ -104,18 +104,20 @@ class Engine:
         *matrices: np.ndarray,
         dtype: type = np.float64,
     ) -> Any:
-        arrays = [np.asarray(matrix, dtype=dtype) for matrix in matrices]
-
         def work(where: Device) -> Any:
             if isinstance(where, NumpyDevice):
-                return by_numpy(*arrays)
+                return by_numpy(*(np.asarray(matrix, dtype=dtype) for matrix in matrices))
             import torch
 
             with where.exact():
-                solved = by_torch(torch, *map(where.put, arrays))
+                arrays = (
+                    where.put(np.asarray(matrix)).to(getattr(torch, np.dtype(dtype).name))
+                    for matrix in matrices
+                )
+                solved = by_torch(torch, *arrays)
             return tuple(map(where.get, solved)) if isinstance(solved, tuple) else where.get(solved)
 
-        few = (self.device or chosen()) == "auto" and arrays[0].size <= _FEW
+        few = (self.device or chosen()) == "auto" and np.size(matrices[0]) <= _FEW
         return on_device(work, "cpu" if few else self.device)
 
     # Many rows.

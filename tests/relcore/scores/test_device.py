@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.base.rows import as_mapped_rows
 from relcore.engine.device import TorchDevice, cached_size, device_of
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms
@@ -179,6 +180,28 @@ def test_spaces_of_equal_content_share_copy_until_last_of_them_goes(monkeypatch)
     del spaces[:]
     gc.collect()
     assert cached_size("cpu")[0] == before + 1
+
+
+def test_rows_of_a_file_stay_on_device_and_go_with_their_space(tmp_path):
+    pytest.importorskip("torch")
+    rows, place, before = (
+        np.random.default_rng(0).normal(size=(50, 7)),
+        device_of("torch"),
+        cached_size("cpu")[0],
+    )
+    np.save(tmp_path / "rows.npy", rows.astype(np.float16))
+    mapped = as_mapped_rows(np.load(tmp_path / "rows.npy", mmap_mode="r"))
+    for _ in range(2):
+        block = place.block_on_device(mapped, slice(10, 20))
+        np.testing.assert_array_equal(block.numpy(), rows[10:20].astype(np.float16))
+    assert cached_size("cpu")[0] == before + 1
+    with open(tmp_path / "rows.npy", "ab") as stream:
+        stream.write(b"more")
+    with pytest.raises(SpaceError, match="changed since"):
+        place.block_on_device(mapped, slice(10, 20))
+    del mapped
+    gc.collect()
+    assert cached_size("cpu")[0] == before
 
 
 def test_least_recently_used_spaces_leave_device_first(monkeypatch):
