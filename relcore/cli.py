@@ -14,7 +14,6 @@ from typing import Any, TextIO
 
 from relcore.base import access, environment, stopping
 from relcore.base.errors import NoCommonId, SpaceError
-from relcore.base.report import Report
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 from relcore.commands.parser import COMMANDS as COMMANDS
@@ -58,15 +57,13 @@ def main(
             around.enter_context(in_use())
             if sys.stdout.isatty():  # no name or id may control the terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
-            if getattr(options, "writes_report", False) and options.output:
-                from relcore.commands.running import REPORT_FILES
-                from relcore.files.saving import need_suffix
+            from relcore.commands.running import finish
+            from relcore.files.saving import need_suffix
 
-                need_suffix(options.output, [*REPORT_FILES])
-            if isinstance(code := options.run(options), Report):
-                from relcore.commands.running import finish
-
-                code = finish(options, code)
+            for option, suffixes in options.suffixes.items():
+                need_suffix(getattr(options, option), [*suffixes])
+            report = options.run(options)
+            code = 0 if report is None else finish(options, report)
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         stopping.stop_at_once()
@@ -79,7 +76,7 @@ def main(
             os.environ.pop(name, None)
             if name in before:
                 os.environ[name] = before[name]
-    return stopping.print_stopped() if stopping.stopped else code or 0
+    return stopping.print_stopped() if stopping.stopped else code
 
 
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:

@@ -17,7 +17,7 @@ from relcore.base.text import visible
 from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.naming import SPACE_HELP, space_specs
 from relcore.catalog.row_tables import with_their_tables
-from relcore.commands.running import Bar, CommandOptions
+from relcore.commands.running import Bar, command
 from relcore.runs.store import Context, Store
 from relcore.stores.index import parse_place
 
@@ -51,7 +51,7 @@ class AppOptions:
     )
 
 
-OPTIONS = CommandOptions(
+@command(
     (AppOptions,),
     "The first two become source and target. A table without vectors and with as many rows as the file"
     " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
@@ -59,9 +59,7 @@ OPTIONS = CommandOptions(
     " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C.",
     ("first.npy second.parquet", "first.npy metadata.csv second.parquet"),
 )
-
-
-def run(options: argparse.Namespace) -> None:
+def run_app(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
     shared = options.share or access.is_shared()

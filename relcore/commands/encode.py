@@ -1,30 +1,116 @@
-"""encode: a dataset through encoders into the store and into files, as in Data."""
+"""available: two lists of spaces, without and with the network; or the content of one file or folder."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from relcore.base.access import expand_home
+import pandas as pd
+
+from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS
 from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, setting, settings_of
 from relcore.catalog.catalog import (
     SpaceSpec,
+    available,
     encode_job,
     encoding_job_key,
     encoding_specs,
+    ignored_columns,
     load,
     stored_encodings,
 )
-from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named
-from relcore.commands.running import CommandOptions, Printed, Scheduler, flag, follow, help_text, queue
+from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named, space_specs
+from relcore.commands.running import Printed, Scheduler, command, flag, follow, help_text, queue
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
-from relcore.files.saving import need_suffix, write_space
+from relcore.files.columns import Choices, overview, size_in_words
+from relcore.files.reading import column_roles, parts_of, shape_of
+from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.files.tables import TABLES
 from relcore.runs.store import Store
+
+_WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
+
+
+@dataclass
+class AvailableOptions:
+    file: str = setting(
+        metavar="FILE",
+        nargs="?",
+        help="a vector file or a folder of them: show rows and dimensions; of a table, what each of its"
+        " columns is read as",
+    )
+    data: Path = setting(
+        None,
+        metavar="FOLDER",
+        help="Also list the vector files in this folder (default: $RELSCOPE_DATA).",
+    )
+
+
+@command(
+    (AvailableOptions, Printed),
+    "Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
+    " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
+    " options are id_column, label_column, count_column, ignore with names separated by commas, and"
+    " matrix for a file with several.",
+    ("--data ~/vectors", "words.csv", "words.csv#id_column=word#ignore=year,note"),
+)
+def run_available(options: argparse.Namespace) -> Report:
+    if options.data and not options.data.is_dir():
+        raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
+    if options.file is not None:
+        return file_report(options)
+    entries = available(options.data)
+    tables = []
+    for where, title in _WHERE.items():
+        rows = [("space", "rows", "dimensions", "MB", "")]
+        for entry in entries:
+            if entry.where == where:
+                sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
+                rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
+        tables += [Table(shown=rows, title=title)] if len(rows) > 1 else []
+    table = {
+        name: [getattr(entry, name) for entry in entries]
+        for name in ("name", "n", "dimension", "size_bytes", "where", "description")
+    }
+    return Report("", [Table("spaces", pd.DataFrame(table, dtype=object)), *tables])
+
+
+def file_report(options: argparse.Namespace) -> Report:
+    """A report on the content of a file or a folder."""
+    text = options.file
+    specs = space_specs(text)
+    if any(spec.source != "file" for spec in specs):
+        raise SpaceError(
+            f"{text!r:.80}: expected a vector file or a folder of them, got another space; name a file"
+        )
+    path = Path(specs[0].name)
+    table = parts_of(path)[0] if path.is_dir() else path
+    if len(specs) == 1 and table.suffix.lower() in TABLES:
+        chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
+        roles = column_roles(regular_file(table), Choices(**chosen, ignore=ignored_columns(specs[0])))
+        rows = list(overview(roles))
+        columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
+        shown = Table("columns", columns, [("column", "read as", "why"), *rows])
+        try:
+            roles.check(table.name)
+        except SpaceError:  # the table shows which column is unclear
+            if options.format == "table":
+                print(shown.text())
+            raise
+        facts = {"n": roles.n, "dimension": roles.dimension}
+        return Report(size_in_words(roles.n, roles.dimension), [shown], facts)
+    shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]
+    rows = [("space", "rows", "dimensions")]
+    for name, *shape in shapes:
+        rows.append((name, *("unknown" if size is None else f"{size:,}" for size in shape)))
+    columns = pd.DataFrame(shapes, columns=["name", "n", "dimension"], dtype=object)
+    return Report("", [Table("spaces", columns, rows)])
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
@@ -61,18 +147,16 @@ class EncodeOptions:
     )
 
 
-OPTIONS = CommandOptions(
+@command(
     (EncodeOptions, Printed, Scheduler),
     "Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
     " Spaces, Store.",
     ("digits --encoder mlp,cnn -o digits.npz", "wikipedia:16 --encoder minilm --layers 2,4,6"),
+    suffixes={"output": SPACE_KINDS},
     output="Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …",
     more=_add_settings,
 )
-
-
-def run(options: argparse.Namespace) -> Report:
-    need_suffix(options.output)
+def run_encode(options: argparse.Namespace) -> Report:
     store, spec = Store(), dataset_spec(options)
     dataset = load_dataset(spec, store)
     specs, rows = encoded(options, store, spec, dataset, encoders_of(options, dataset)), []

@@ -6,13 +6,11 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError
-from relcore.base.report import Report, Table
+from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.commands.running import CommandOptions, FullPaths, Printed
+from relcore.commands.running import FullPaths, Printed, command, written
 from relcore.files.saving import need_suffix
 
 
@@ -43,7 +41,7 @@ class FigureOptions:
     panel_letters: bool = setting(True, help="Write the letters a, b, c, d before the titles.")
 
 
-OPTIONS = CommandOptions(
+@command(
     (FigureOptions, Printed, FullPaths),
     "It loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
     " space has changed since, the command stops with an error.",
@@ -52,9 +50,7 @@ OPTIONS = CommandOptions(
     " (interactive), .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings)."
     " Default: a PDF in this folder.",
 )
-
-
-def run(options: argparse.Namespace) -> Report:
+def run_figure(options: argparse.Namespace) -> Report:
     from relcore.compare.scene import figure_of
     from relcore.figures import style
     from relcore.figures.export import KINDS
@@ -73,5 +69,4 @@ def run(options: argparse.Namespace) -> Report:
     if output.resolve() == options.recipe.resolve():
         raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
     figure.save(output, look, full_paths=options.full_paths)
-    row = {"file": str(output), "figure": type(figure).__name__}
-    return Report("", [Table("written", pd.DataFrame([row]))])
+    return written(file=str(output), figure=type(figure).__name__)

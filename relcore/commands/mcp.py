@@ -20,7 +20,7 @@ from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import is_address
 from relcore.commands.parser import written
-from relcore.commands.running import CommandOptions
+from relcore.commands.running import command
 from relcore.stores.index import parse_place
 
 # The commands that answer a question and write no file, with the arguments that ensure this.
@@ -51,7 +51,7 @@ class ServerOptions:
     )
 
 
-OPTIONS = CommandOptions(
+@command(
     (ServerOptions,),
     f"The tools are {', '.join(TOOLS)}: the options of these commands, their numbers as JSON, their"
     " errors in one line. None writes a file. They read the bundled spaces, $RELSCOPE_DATA, and the"
@@ -59,9 +59,7 @@ OPTIONS = CommandOptions(
     " stdout.",
     ("~/vectors lancedb:store#notes",),
 )
-
-
-def run(options: argparse.Namespace) -> None:
+def run_mcp(options: argparse.Namespace) -> None:
     if find_spec("mcp") is None:
         raise missing_library("mcp")
     import anyio

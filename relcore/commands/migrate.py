@@ -15,10 +15,10 @@ from relcore.commands.running import (
     SHARDS_HELP,
     ByLinks,
     ByRow,
-    CommandOptions,
     Results,
     Sample,
     all_computed,
+    command,
     result_of,
     samples,
     values_of,
@@ -74,7 +74,7 @@ class MigrateOptions:
     )
 
 
-OPTIONS = CommandOptions(
+@command(
     (MigrateOptions, ByRow, ByLinks, Migration, Results, Sample),
     "Rows that both models have embedded are the pairs; they belong together by id, or by order under"
     " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
@@ -90,9 +90,7 @@ OPTIONS = CommandOptions(
         "--no-curve", dest="curve", action="store_false", help=argparse.SUPPRESS
     ),
 )
-
-
-def run(options: argparse.Namespace) -> Report:
+def run_migrate(options: argparse.Namespace) -> Report:
     names, given = [options.old, options.new], values_of(options, Migration)
     queries = [options.queries_old, options.queries_new]
     if any([*queries, options.qrels]) and not all(queries):

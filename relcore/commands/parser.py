@@ -35,6 +35,13 @@ COMMANDS = {
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
 }
+# The module of a command that shares one with others.
+MODULES = {
+    **dict.fromkeys(("compare", "audit", "drift", "invert", "link", "stitch"), "pairs"),
+    **dict.fromkeys(("project", "adapt", "export"), "vectors"),
+    "available": "encode",
+    "check": "passport",
+}
 # Names of our options in other tools: the first one that the command has is suggested.
 SYNONYMS = {
     "seed": ("random-state", "pairs"),
@@ -119,13 +126,12 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
         sentence = f"{about[0].upper()}{about[1:]}."
         command = commands.add_parser(name, help=about, description=sentence, **style)
         if arguments[:1] == [name]:
-            module = import_module(f"relcore.commands.{name}")
-            module.OPTIONS.add_to(command, name)
+            module = import_module(f"relcore.commands.{MODULES.get(name, name)}")
+            getattr(module, f"run_{name}").add_to(command, name)
             store = "folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
             command.add_argument("--store", metavar="FOLDER", help=store)
             command.add_argument("--device", metavar="NAME", help=f"{DEVICE_HELP} (default: ${DEVICE})")
             command.add_argument("--quiet", action="store_true", help="do not show progress")
-            command.set_defaults(run=module.run)
             parser.called = command
     return parser
 

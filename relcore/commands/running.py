@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass
 from functools import partial
@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import STRATEGIES, Named
-from relcore.base.report import Report, delimited_text, json_lines
+from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines, visible
 from relcore.base.writing import write
@@ -61,6 +62,7 @@ SHARDS_HELP = (
     " cluster, and a stopped command resumes by shard."
 )
 _MOST_DIGITS = 18  # within 64 bits
+PRINTED = {"json": "JSON", "jsonl": "a line of JSON for each row", "csv": "CSV"}
 # Suffix of -o → name of --format, for commands without another file to write.
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
@@ -162,79 +164,78 @@ class Results(FullPaths, Printed):
 # Options from fields, and the values back.
 
 
-@dataclass(frozen=True)
-class CommandOptions:
-    """The options of a command, and the texts of its ``--help``.
+@dataclass
+class Command:
+    """A command: its options, the texts of its ``--help``, and the function that runs it.
 
     Attributes
     ----------
-    kinds : dataclasses whose fields are its options; of fields with one name the first counts about :
-    sentences examples : calls, without the name of the command output : help of ``-o``; "" if it writes the
-    report or nothing skip : names of fields that are no options more : function that adds options that no
-    field can declare
+    run : function of the parsed options that returns a report
+    kinds : dataclasses whose fields are its options; of fields with one name the first counts
+    about : sentences
+    examples : calls, without the name of the command
+    output : help of ``-o``; "" if it writes the report or nothing
+    suffixes : option that names a file to write → the suffixes that it may have
+    more : function that adds options that no field can declare
     """
 
+    run: Callable[[argparse.Namespace], Report | None]
     kinds: tuple[type, ...]
     about: str = ""
     examples: tuple[str, ...] = ()
     output: str = ""
-    skip: tuple[str, ...] = ()
+    suffixes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Callable[[argparse.ArgumentParser], None] | None = None
 
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
         parser.description = f"{parser.description} {self.about}".strip()
-        add(parser, *self.kinds, skip=self.skip, output=self.output)
+        output, suffixes = self.output, {**self.suffixes}
+        if not output and Printed in {base for kind in self.kinds for base in kind.__mro__}:
+            output, suffixes["output"] = f"Also write the report ({', '.join(REPORT_FILES)}).", REPORT_FILES
+        if output:
+            parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
+        add(parser, *self.kinds)
         if self.more:
             self.more(parser)
+        parser.set_defaults(run=self.run, suffixes=suffixes)
         parser.epilog = "\n".join(["example:", *(f"  relscope {name} {call}" for call in self.examples)])
 
 
-def add(parser: argparse.ArgumentParser, *kinds: type, skip: Iterable[str] = (), output: str = "") -> None:
-    """Add an option for each field that has a help text and is not skipped, also in dataclasses that are
-    fields; a field without a default becomes a positional argument. With the help text `output`, also add
-    ``-o``; without one ``-o`` writes what `Printed` prints.
+def command(*declared: Any, **more: Any) -> Callable[..., Command]:
+    """Make the decorated function a `Command`."""
+    return lambda run: Command(run, *declared, **more)
+
+
+def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
+    """Add an option for each field that has a help text, also in dataclasses that are fields; a field without
+    a default becomes a positional argument.
     """
-    if not output and any(issubclass(kind, Printed) for kind in kinds):
-        parser.set_defaults(writes_report=True)
-        output = f"Also write the report ({', '.join(REPORT_FILES)})."
-    if output:
-        parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)
     for kind in kinds:
         for name, one in settings_of(kind).items():
             if is_dataclass(one.kind):
-                add(parser, one.kind, skip=skip)
-            if name in skip or not one.help or flag(one.option) in parser._option_string_actions:
+                add(parser, one.kind)
+            if not one.help or flag(one.option) in parser._option_string_actions:
                 continue
-            usual, shown = one.start(), {"help": help_text(one)}
+            usual, shown = one.start(), {"help": help_text(one), "metavar": one.metavar or None}
+            plain = {"type": Path if one.kind is Path else str}
             if one.nargs == "append":
-                shown |= {"action": "append", "metavar": one.metavar, "dest": one.option}
-                shown |= {
-                    "type": Path if one.kind is Path else str,
-                    "required": usual is UNSET,
-                    "default": [],
-                }
-                parser.add_argument(flag(one.option), **shown).setting = one
-                continue
-            if usual is UNSET:
-                shown |= {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
-                shown |= {"type": Path if one.kind is Path else str, "metavar": one.metavar or None}
-                parser.add_argument(name, **shown).setting = one
-                continue
-            shown |= {"default": usual, "dest": one.option}
-            if one.kind is bool:
-                shown["action"] = argparse.BooleanOptionalAction if usual else "store_true"
+                shown |= plain | {"action": "append", "required": usual is UNSET, "default": []}
+            elif usual is UNSET:
+                shown |= plain | {"nargs": one.nargs or None, "choices": tuple(one.choices) or None}
+            elif one.kind is bool:
+                action = argparse.BooleanOptionalAction if usual else "store_true"
+                shown = {"help": shown["help"], "default": usual, "action": action}
             else:
-                shown["metavar"] = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
-                shown["type"] = partial(_read, one)
-            parser.add_argument(flag(one.option), **shown).setting = one
+                name_of_value = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
+                shown |= {"default": usual, "metavar": name_of_value, "type": partial(_read, one)}
+            if usual is UNSET and one.nargs != "append":
+                parser.add_argument(name, **shown).setting = one
+            else:
+                parser.add_argument(flag(one.option), dest=one.option, **shown).setting = one
             if name == "format":
-                for short, kind in (
-                    ("json", "JSON"),
-                    ("jsonl", "a line of JSON for each row"),
-                    ("csv", "CSV"),
-                ):
-                    text = f"print {kind}, with all digits"
-                    parser.add_argument(f"--{short}", dest=name, action="store_const", const=short, help=text)
+                for short, kind in PRINTED.items():
+                    shown = {"const": short, "help": f"print {kind}, with all digits"}
+                    parser.add_argument(f"--{short}", dest=name, action="store_const", **shown)
 
 
 def _path_or_address(text: str) -> Path | str:
@@ -465,7 +466,7 @@ def finish(options: argparse.Namespace, report: Report) -> int:
     if getattr(options, "recipe", None) and figures:
         write(options.recipe, figures[0]().bytes("json", full_paths=options.full_paths))
     written = getattr(options, "output", None)
-    if written and getattr(options, "writes_report", False):
+    if written and getattr(options, "suffixes", {}).get("output") is REPORT_FILES:
         write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
     with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; the exit code is kept
         print(_text(report, options.format, str(written or "")).removesuffix("\n"))
@@ -637,6 +638,13 @@ def all_computed(
             follow(cluster, list(jobs.values()), options)
             results |= {key: missing[key].read(job.result()) for key, job in jobs.items()}
     return [results[key] for key in known]
+
+
+def written(
+    sentence: str = "", notes: Sequence[str] = (), facts: Mapping[str, Any] | None = None, **row: Any
+) -> Report:
+    """The report on a file that a command wrote: a sentence, and the columns of one row."""
+    return Report(sentence, [Table("written", pd.DataFrame([row]))], facts or {}, notes)
 
 
 # Folders of shards.

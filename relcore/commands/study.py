@@ -15,8 +15,7 @@ from relcore.base.portable import read_json
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import Setting, setting
 from relcore.base.writing import write
-from relcore.commands.running import Bar, CommandOptions, Results, Scheduler, queue
-from relcore.files.saving import need_suffix
+from relcore.commands.running import Bar, Results, Scheduler, command, queue
 from relcore.runs.store import Store
 from relcore.studies.study import Study, StudyRuns, StudySpec, study_of, study_report
 
@@ -37,15 +36,13 @@ class StudyOptions:
     chart: str = setting("", help="The chart for --recipe; default: the study's first.")
 
 
-OPTIONS = CommandOptions(
+@command(
     (StudyOptions, Results, Scheduler),
     examples=("similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv",),
+    suffixes={"output": [".csv", ".jsonl"]},
     output="Write the table of runs (.csv or .jsonl).",
 )
-
-
-def run(options: argparse.Namespace) -> Report:
-    need_suffix(options.output, [".csv", ".jsonl"])
+def run_study(options: argparse.Namespace) -> Report:
     spec = spec_of(options)
     if spec is None:
         return studies_report()

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES
-from relcore.base.report import Report, Table
+from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.base.writing import replacing
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
 from relcore.commands.running import (
     ByRow,
-    CommandOptions,
     Results,
     Scheduler,
+    command,
     loaded_spaces,
     result_of,
     values_of,
+    written,
 )
 from relcore.files.saving import need_suffix, write_space
 from relcore.spaces.space import LatentSpace
@@ -45,7 +45,7 @@ class UniverseOptions:
     )
 
 
-OPTIONS = CommandOptions(
+@command(
     (UniverseOptions, UniverseSpec, ByRow, Results, Scheduler),
     "Without a verb: fits one orthogonal map for each space, scores held-out rows of every pair, and"
     " writes maps and scores as a file. “add FILE SPACE” adds a space to such a file by one map, without"
@@ -59,9 +59,7 @@ OPTIONS = CommandOptions(
     output=f"The file to write: of a universe {SUFFIX}, of “map” .npy, .npz, .safetensors or .parquet; “add”"
     " replaces FILE by default.",
 )
-
-
-def run(options: argparse.Namespace) -> Report:
+def run_universe(options: argparse.Namespace) -> Report:
     verb, *rest = options.spaces
     if verb in VERBS:
         if len(rest) != 2:
@@ -102,6 +100,5 @@ def _map(options: argparse.Namespace, path: Path, space: LatentSpace) -> Report:
             np.save(stream, rows)
     else:
         write_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
-    row = {"n": len(rows), "dimension": rows.shape[1], "space": options.to}
     line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"
-    return Report(line, [Table("written", pd.DataFrame([row]))])
+    return written(line, n=len(rows), dimension=rows.shape[1], space=options.to)

@@ -26,7 +26,7 @@ def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_pat
 def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(
-        "relcore.commands.available.run", lambda options: seen.append(os.environ["RELSCOPE_STORE"])
+        "relcore.commands.encode.run_available.run", lambda options: seen.append(os.environ["RELSCOPE_STORE"])
     )
     before = os.environ["RELSCOPE_STORE"]
     assert main(["available", "--store", "elsewhere"]) == 0
@@ -41,7 +41,7 @@ def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
             raise KeyboardInterrupt
         warnings.warn("3 rows were left out", stacklevel=1)
 
-    monkeypatch.setattr("relcore.commands.available.run", run)
+    monkeypatch.setattr("relcore.commands.encode.run_available.run", run)
     assert main(["available"]) == (130 if said == "interrupt" else 0)
     stopped = "Stopped. Finished work is saved; rerun the command to resume."
     told = stopped if said == "interrupt" else "3 rows were left out"
@@ -49,7 +49,7 @@ def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
 
 
 def test_a_fault_of_ours_is_not_passed_off_as_the_users(monkeypatch):
-    monkeypatch.setattr("relcore.commands.available.run", lambda options: 1 / 0)
+    monkeypatch.setattr("relcore.commands.encode.run_available.run", lambda options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["available"])
 

@@ -16,7 +16,7 @@ from relcore.runs.jobs import JobQueue
 @pytest.fixture
 def seen(monkeypatch):
     devices = []
-    monkeypatch.setattr("relcore.commands.available.run", lambda options: devices.append(chosen()))
+    monkeypatch.setattr("relcore.commands.encode.run_available.run", lambda options: devices.append(chosen()))
     monkeypatch.delenv(DEVICE, raising=False)
     return devices
 

@@ -1,0 +1,445 @@
+"""compare: the table of scores in Explore."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relcore.base import records
+from relcore.base.access import expand_home
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import FIGURES, METHODS, METRICS, STITCH_METRICS
+from relcore.base.portable import read_json
+from relcore.base.report import Report
+from relcore.base.settings import setting, settings_of
+from relcore.catalog.catalog import SpaceSpec, held_out_ids
+from relcore.catalog.naming import SPACE_HELP
+from relcore.commands.running import (
+    SHARDS_HELP,
+    Anchors,
+    Bar,
+    ByLinks,
+    ByRow,
+    DrawnAnchors,
+    Pair,
+    Results,
+    Sample,
+    Scheduler,
+    Shards,
+    all_computed,
+    anchors_of,
+    command,
+    is_by_shard,
+    is_number,
+    number_or_ids,
+    pair_settings,
+    report_over_shards,
+    result_of,
+    samples,
+    spaces_of,
+    values_of,
+)
+from relcore.compare.reports import ExactScores, comparison_report
+from relcore.compare.scoring import AnchorAudit, PairAudit
+from relcore.drift.check import (
+    DriftChart,
+    DriftCheck,
+    Thresholds,
+    default_file,
+    read_thresholds,
+)
+from relcore.drift.check import (
+    report as drift_report,
+)
+from relcore.engine.device import preload_torch
+from relcore.engine.nearest import need_k
+from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.invert.inversion import InversionSpec, invert_pair, side_names
+from relcore.linking.bootstrap import Pairs
+from relcore.linking.clusters import ENOUGH
+from relcore.linking.link import (
+    FEWEST_SHARED,
+    LINK_FILES,
+    PAPER_ROWS,
+    BootstrapSpec,
+    known_pairs,
+    links_table,
+    write_links,
+)
+from relcore.represent.translation import REPRESENTATIONS
+from relcore.scores.comparison import LIVE_QUERIES, class_labels, metrics_of_a_pair, score_forms
+from relcore.spaces.matching import match, shared_ids
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import TEST_FRACTION
+from relcore.stitch.stitching import SharedRows, StitchSpec, share_rows
+
+if TYPE_CHECKING:
+    from relcore.figures.export import Exportable
+
+
+@dataclass
+class Queries:
+    queries: str = setting(
+        str(LIVE_QUERIES),
+        metavar="N|all",
+        help="Number of random held-out rows whose neighbours are searched, or all, as a job that resumes.",
+    )
+    metrics: tuple[str, ...] = setting(
+        (),
+        metavar="NAMES|all",
+        help="Other scores than those of Explore, separated by commas; docs/measures.md tells what each is.",
+    )
+
+
+_METRICS = metrics_of_a_pair()
+
+
+@command(
+    (Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Shards, Results),
+    f"The scores are those of Explore, {', '.join(_METRICS.values())}.{SHARDS_HELP} --metrics also takes"
+    f" {', '.join(name for name in metrics_of_a_pair(more=True) if name not in _METRICS)}.",
+    ("word2vec-novels fasttext-novels --anchors 300 --queries all",),
+)
+def run_compare(options: argparse.Namespace) -> Report:
+    n_queries = None
+    if options.queries != "all":
+        if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
+            raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
+        n_queries = int(options.queries)
+    metrics = _metrics(options)
+    if is_by_shard(options, options.source, options.target):
+        return _compare_shards(options, n_queries)
+    preload_torch()
+    settings = values_of(options, ExactScores)
+    specs, spaces = spaces_of(options, (options.source, options.target))
+    pair = match(*spaces)
+    anchors = anchors_of(options, pair.source)
+    if options.recipe and not anchors:
+        raise SpaceError(
+            "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or"
+            " leave --recipe out"
+        )
+    for n in (len(pair), len(pair) - len(anchors)):
+        if n:  # too many anchors raise another error
+            which = f" of {pair.source.name!r} and {pair.target.name!r}"
+            need_k(options.k, n, n - (options.convention == "mutual"), which)
+    forms = REPRESENTATIONS if anchors else ("absolute",)
+    if n_queries is None:
+        tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
+        tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
+        results = all_computed(tasks, specs, (pair.source, pair.target), options)
+        scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
+    else:
+        given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
+        given["metrics"] = metrics
+        with Bar(options) as bar:
+            given["done"] = partial(bar.show, text="blocks of rows")
+            scores = score_forms(
+                pair, forms, anchors, labels=class_labels(pair), n_queries=n_queries, **given
+            )
+    settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
+    settings["metrics"] = metrics
+
+    def drawn() -> Exportable:  # called only by --recipe, because it imports the maps
+        recipe = FIGURES["scores"].load()(**settings, **pair_settings(specs, pair, anchors))
+        return recipe.draw(scores)
+
+    scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
+    if not scored:
+        raise SpaceError(
+            "--metrics: expected some that these two have, whose widths or labels do not suffice"
+        )
+    return comparison_report(scored, pair, anchors, {"scores": drawn})
+
+
+def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
+    """The metrics of --metrics; () if there are none."""
+    every = metrics_of_a_pair(more=True)
+    asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
+    if asked == ("all",):
+        asked = [name for name in METRICS.working() if name in every]
+    names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
+    for name in names:
+        need_one_of("--metrics", name, ["all", *every])
+    return names
+
+
+def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Report:
+    from relcore.sharded.operations import ShardedScores, compare_shards
+
+    if options.metrics:
+        raise SpaceError(
+            "--metrics: expected none for folders of shards, which have the usual ones; leave it out"
+        )
+    projection = values_of(options, ExactScores)["projection"]
+    settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
+    return report_over_shards(
+        options,
+        (options.source, options.target),
+        lambda run, anchors, *spaces: compare_shards(
+            *spaces, anchors, run, projection, n_queries=n_queries or spaces[0].n, **settings
+        ),
+        ShardedScores.report,
+    )
+
+
+@dataclass
+class AuditOptions:
+    pair_list: Path = setting(
+        None,
+        metavar="FILE",
+        help="Audit these pairs instead: one per line, source id and target id separated by a tab or “=”.",
+    )
+
+
+@command(
+    (Pair, ByRow, DrawnAnchors, AuditOptions, PairAudit, Results, Scheduler),
+    "A rotation is fitted on the 60 % of the pairs that agree best. A pair is suspect if it agrees no"
+    " better under it than mismatched pairs do.",
+    ("word2vec-novels fasttext-novels --anchors anchors.txt -o kept.tsv",),
+    suffixes={"output": LINK_FILES},
+    output=f"Write the pairs ({', '.join(LINK_FILES)}) for --anchors of other commands, which then do not"
+    " score the suspects.",
+)
+def run_audit(options: argparse.Namespace) -> Report:
+    specs, spaces = spaces_of(options, (options.source, options.target))
+    if options.pair_list:
+        anchors, partners = zip(*known_pairs(options.pair_list, "--pair-list"), strict=True)
+    else:
+        anchors, partners = anchors_of(options, match(*spaces).source), ()
+    task = PairAudit(**values_of(options, PairAudit) | {"anchors": anchors, "partners": partners})
+    outcome = result_of(task, specs, spaces, options)
+    if options.output:
+        links = outcome.table().rename(columns={"anchor": "source", "partner": "target"})
+        links = links.assign(kind=links.suspect.map({True: "suspect", False: "anchor"}))
+        write_links(options.output, links[["source", "target", "kind"]])
+    digests = tuple(space.digest for space in spaces)
+    recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}
+    return outcome.report(**{"anchor-audit": lambda: AnchorAudit(**recipe).draw(outcome)})
+
+
+GATES = {
+    "either": ("everything_new", "new_queries"),
+    "everything-new": ("everything_new",),
+    "new-queries": ("new_queries",),
+    "planned": (),
+}
+
+
+@dataclass
+class DriftOptions:
+    old: str = setting(metavar="OLD", help=SPACE_HELP)
+    new: str = setting(
+        metavar="NEW",
+        help="the new version of the same rows; rows are paired by id",
+    )
+    gate: str = setting(
+        "either",
+        choices=tuple(GATES),
+        help="The situation whose alarms decide the exit code; planned: the new version is meant to be"
+        " another model, and only broken rows are an alarm.",
+    )
+    thresholds: str = setting(
+        None,
+        metavar="FILE",
+        help="How much may change, .toml; --print-thresholds shows the default.",
+    )
+
+
+def _add_thresholds(parser: argparse.ArgumentParser) -> None:
+    text = "print the default thresholds as a TOML file, and exit"
+    parser.add_argument("--print-thresholds", action=_PrintThresholds, nargs=0, help=text)
+
+
+class _PrintThresholds(argparse.Action):
+    """An option that prints the bundled file and ends, as --version does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
+        print(default_file(), end="")
+        parser.exit()
+
+
+@command(
+    (DriftOptions, ByRow, DriftCheck, Results, Scheduler),
+    "Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
+    " that shift, scale and rotation do not matter. New queries, old vectors: they matter. Both raise"
+    " an alarm if one row that was whole is missing, zero, repeated or out of place, or more dimensions"
+    " constant; rows that only the new version has are left out. The exit code is 1 after an"
+    " alarm, 0 without one, 2 after an error.",
+    (
+        "v1.npz v2.npz --gate everything-new --format markdown > drift.md",
+        "--print-thresholds > thresholds.toml",
+    ),
+    more=_add_thresholds,
+)
+def run_drift(options: argparse.Namespace) -> Report:
+    thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
+    task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
+    specs, spaces = spaces_of(options, (options.old, options.new))
+    drift = result_of(task, specs, spaces, options)
+    verdict = drift.judged(thresholds)
+    recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
+    recipe |= {"drift": task, "thresholds": thresholds}
+    return drift_report(drift, verdict, gate, {"drift": lambda: DriftChart(**recipe).draw(drift)})
+
+
+@command(
+    (Pair, ByRow, ByLinks, InversionSpec, DrawnAnchors, Results, Sample),
+    "The numbers are those of Connect, Invert: for each method, the mean cosine of recovered and true"
+    f" held-out rows.{SHARDS_HELP}",
+    ("word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz",),
+    suffixes={"output": SPACE_KINDS},
+    output="Write the recovered rows (.npz, .safetensors or .parquet).",
+)
+def run_invert(options: argparse.Namespace) -> Report:
+    spec = InversionSpec(**values_of(options, InversionSpec))
+    specs, spaces, sampled = samples(options, (options.source, options.target))
+    pair = match(*spaces)
+    anchors = anchors_of(options, pair.source)
+    inversion = invert_pair(pair, anchors, spec)
+    source, target = side_names(pair, spec.route)
+    if options.output:  # in the target's coordinates
+        labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
+        ids, name = pair.ids[inversion.rows], f"{source}, recovered"
+        write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
+    shared = pair_settings(specs, pair, anchors) | {"inversion": inversion.spec}
+    figure = partial(FIGURES["inversion-errors"].load(), **shared)
+    report = inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
+    return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
+
+
+_USUAL_SEEDS = 15
+
+
+@dataclass
+class LinkOptions:
+    pairs: str = setting(
+        None,
+        metavar="FILE|N|none",
+        help="Known pairs: a file of links, or with one pair per line, separated by a tab or “=”; with --hide"
+        f" also a number to draw. Default: none, with --hide {_USUAL_SEEDS}.",
+    )
+    hide: bool = setting(
+        False, help="An experiment: hide which rows have the same id, and compare what is found with it."
+    )
+
+
+@command(
+    (Pair, LinkOptions, BootstrapSpec, Results, Sample),
+    f"Ids are read only for the known pairs. Without any, it takes about {ENOUGH:,} rows of each space."
+    " Links are guesses with an estimated precision; compare, stitch, invert and migrate read their file"
+    f" by --links. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}",
+    ("old.npy new.npy --pairs known.tsv -o links.parquet",),
+    suffixes={"output": LINK_FILES},
+    output=f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of"
+    " all links down to it.",
+    more=lambda parser: parser.set_defaults(anchors=None),  # depends on the rows
+)
+def run_link(options: argparse.Namespace) -> Report:
+    n_seeds, pairs = None, ()
+    if options.pairs is not None and is_number("--pairs", options.pairs):
+        n_seeds = int(options.pairs)
+    elif options.pairs == "none":
+        n_seeds = 0
+    elif options.pairs is not None:
+        n_seeds, pairs = 0, known_pairs(expand_home(options.pairs), "--pairs")
+    sides = tuple(zip(*pairs, strict=True))  # every sample of shards contains these ids
+    specs, spaces, sampled = samples(options, (options.source, options.target), sides)
+    spec = _links_spec(options, n_seeds, pairs, *spaces)
+    outcome = result_of(spec, specs, spaces, options)
+    if options.output:
+        write_links(options.output, links_table(outcome.result))
+    recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
+    figure = "bootstrap-scores" if outcome.scores else "bootstrap"
+    kind = FIGURES[figure].load()
+    report = outcome.report(**{figure: lambda: kind(**recipe, bootstrap=spec).draw(outcome)})
+    return replace(report, facts={**report.facts, "sample": sampled}, notes=sampled)
+
+
+def _links_spec(
+    options: argparse.Namespace, n_seeds: int | None, pairs: Pairs, source: LatentSpace, target: LatentSpace
+) -> BootstrapSpec:
+    n_shared, hide = len(shared_ids((source, target))), options.hide
+    few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
+    if hide and n_shared < FEWEST_SHARED:
+        raise SpaceError(f"--hide: expected spaces whose rows share ids, got {few}; leave it out")
+    if n_seeds is None:
+        n_seeds = _USUAL_SEEDS if hide else 0
+    if n_seeds and not hide:
+        raise SpaceError(
+            f"--pairs: expected a file of known pairs or none, got {n_seeds}, a number of pairs to draw; name"
+            " a file, or add --hide where rows share ids"
+        )
+    n = n_shared if hide else min(len(source), len(target), options.rows or len(source))
+    given = values_of(options, BootstrapSpec) | {"n_seeds": n_seeds, "pairs": pairs, "hide": hide}
+    if options.anchors is None:
+        usual = settings_of(BootstrapSpec)["n_anchors"].start()
+        given["n_anchors"] = usual if n >= usual else max(n // 2, len(pairs), n_seeds, 1)
+    if options.method == "paper":
+        if not (n_seeds or pairs):
+            raise SpaceError(
+                "--pairs: expected known pairs for the published method, got none; name a file, or use"
+                " --hide, or --method self-learning"
+            )
+        if options.rows is None and min(len(source), len(target)) > PAPER_ROWS:
+            given["rows"] = PAPER_ROWS
+    return BootstrapSpec(**given)
+
+
+@dataclass
+class StitchOptions:
+    spaces: tuple[str, ...] = setting(
+        metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}"
+    )
+    test_fraction: float | None = setting(
+        None,
+        above=0,
+        below=1,
+        metavar="SHARE",
+        help="Share of test rows; default: the rows that the encoders' networks held out, or else 0.2.",
+    )
+    states: int = setting(1, low=1, help="Number of random states, each with its own split and anchors.")
+    spec: Path = setting(
+        None, metavar="FILE", help="Read all settings from a .json file, instead of the options."
+    )
+    metric: str = setting("accuracy", choices=STITCH_METRICS, help="Of the matrices.")
+
+
+@command(
+    (Anchors, StitchOptions, StitchSpec, ByRow, ByLinks, Results, Sample),
+    "The numbers are those of Connect, Stitch. Rows that the networks of stored encodings were trained"
+    " on are not used as test rows. Anchors are chosen among the training rows of the first space: by"
+    f" default twice the dimension of the widest space, at most half of the rows.{SHARDS_HELP}",
+    ("mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5",),
+)
+def run_stitch(options: argparse.Namespace) -> Report:
+    specs, spaces, sampled = samples(options, options.spaces)
+    spec = _stitch_spec(options, specs, spaces, share_rows(spaces, options.order))
+    need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
+    result = result_of(spec, specs, spaces, options)
+    report = result.report(options.metric, specs, [space.digest for space in spaces])
+    return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
+
+
+def _stitch_spec(
+    options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
+) -> StitchSpec:
+    """The settings that the options give, with the page's defaults."""
+    if options.spec:
+        record = read_json(options.spec, "the settings of a stitching")
+        return records.from_json(StitchSpec, record, str(options.spec))
+    given = options.test_fraction is not None
+    test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
+    values = values_of(options, StitchSpec)
+    values["methods"] = tuple(name for name in METHODS if name in options.methods)  # in the page's order
+    values["test_fraction"] = options.test_fraction if given else TEST_FRACTION
+    spec = StitchSpec(**values, random_states=tuple(range(options.states)), test_ids=test_ids)
+    n = len(shared.targets)
+    n_train = n - len(test_ids) if test_ids else int((1 - spec.test_fraction) * n)
+    anchors = number_or_ids(options.anchors, min(2 * max(space.dimension for space in spaces), n_train // 2))
+    return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
