@@ -25,7 +25,7 @@ from relcore.catalog.catalog import (
     stored_encodings,
 )
 from relcore.catalog.naming import DATASET_HELP, dataset_named, encoder_named, space_specs
-from relcore.commands.running import Printed, Scheduler, command, flag, follow, help_text, queue
+from relcore.commands.running import Printed, Scheduler, command, flag, follow, help_text, queue, values_of
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
 from relcore.files.columns import Choices, overview, size_in_words
@@ -133,13 +133,7 @@ class EncodeOptions:
         help=f"encoders, separated by commas or given several times: {', '.join(_NAMED)}; or a .json file"
         " with an encoder",
     )
-    limit: int | None = setting(
-        None, help="Use at most N items: the first ones, or equally many of each class."
-    )
-    split: str = setting("", help="The split to use, such as train or test, if there are several.")
     config: str = setting("", help="The configuration of a Hugging Face dataset, if it has several.")
-    column: str = setting("", help="The column of a table to encode; default: found automatically.")
-    label_column: str = setting("", help="The column of its labels; default: found automatically.")
     id_column: str = setting(
         None,
         help='The column of its ids. Default: a column named as ids, such as id. "": ids of table and row,'
@@ -148,7 +142,7 @@ class EncodeOptions:
 
 
 @command(
-    (EncodeOptions, Printed, Scheduler),
+    (EncodeOptions, DatasetSpec, Printed, Scheduler),
     "Encodings are saved in the store. Other commands take them by name or key; the app lists them under"
     " Spaces, Store.",
     ("digits --encoder mlp,cnn -o digits.npz", "wikipedia:16 --encoder minilm --layers 2,4,6"),
@@ -214,7 +208,8 @@ def _settings() -> dict[str, dict[str, Setting]]:
     set in .json files.
     """
     options: dict[str, dict[str, Setting]] = {}
-    taken = {one.option for kind in (EncodeOptions, Printed, Scheduler) for one in settings_of(kind).values()}
+    kinds = (EncodeOptions, DatasetSpec, Printed, Scheduler)
+    taken = {one.option for kind in kinds for one in settings_of(kind).values() if one.help}
     taken |= {"command", "dataset", "device", "encoder", "output", "quiet", "run", "store"}
     for name, encoder in ENCODERS.loaded():
         mine = settings_of(encoder).values()
@@ -224,7 +219,7 @@ def _settings() -> dict[str, dict[str, Setting]]:
 
 
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
-    given = {name: getattr(options, name) for name in ("split", "column", "label_column", "limit")}
+    given = values_of(options, DatasetSpec)
     spec = dataset_named(options.dataset, (("config", options.config),) if options.config else ())
     spec = replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
     column, stored = options.id_column, options.dataset.lower().endswith(".json")

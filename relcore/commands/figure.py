@@ -10,7 +10,8 @@ from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError
 from relcore.base.report import Report
 from relcore.base.settings import setting
-from relcore.commands.running import FullPaths, Printed, command, written
+from relcore.commands.running import FullPaths, Printed, command, values_of, written
+from relcore.figures.style import DARK, LIGHT, Style
 from relcore.files.saving import need_suffix
 
 
@@ -32,17 +33,11 @@ class FigureOptions:
         nargs="append",
         help="the file to take for one that the recipe names; can be given several times",
     )
-    width: float = setting(6.75, low=2, high=12, metavar="INCHES", help="3.25 for a column, 6.75 for a page.")
-    dpi: int = setting(
-        300, low=72, high=1200, help="Resolution of png, and of points that pdf and svg hold as pixels."
-    )
-    font_size: float = setting(8.0, low=4, high=24, metavar="POINTS", help="Size of the letters.")
     dark: bool = setting(False, help="Use the dark theme.")
-    panel_letters: bool = setting(True, help="Write the letters a, b, c, d before the titles.")
 
 
 @command(
-    (FigureOptions, Printed, FullPaths),
+    (FigureOptions, Style, Printed, FullPaths),
     "It loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
     " space has changed since, the command stops with an error.",
     ("relscope-panes.pdf -o again.svg --width 3.25",),
@@ -52,13 +47,10 @@ class FigureOptions:
 )
 def run_figure(options: argparse.Namespace) -> Report:
     from relcore.compare.scene import figure_of
-    from relcore.figures import style
     from relcore.figures.export import KINDS
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
-    theme = style.DARK if options.dark else style.LIGHT
-    look = style.Style(options.width, options.dpi, options.panel_letters, options.font_size, theme=theme)
-    given = {}
+    look, given = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT), {}
     for text in options.file:
         name, sign, path = text.rpartition("=")
         if not sign or not expand_home(path).is_file():

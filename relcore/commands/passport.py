@@ -164,10 +164,7 @@ def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
     from relcore.commands.encode import dataset_spec
     from relcore.encoders.datasets import load_dataset
 
-    asked = dict.fromkeys(("split", "column", "label_column", "config"), "")
-    dataset = load_dataset(
-        dataset_spec(argparse.Namespace(dataset=source, limit=None, id_column=None, **asked))
-    )
+    dataset = load_dataset(dataset_spec(argparse.Namespace(dataset=source, config="", id_column=None)))
     if dataset.kind != "images":
         raise SpaceError(f"{source}: expected pictures, got {dataset.kind}; leave out --pictures")
     if options.vectors is not None:

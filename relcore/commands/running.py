@@ -275,8 +275,8 @@ def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
     """The values (field → value) of the options that `add` made for a dataclass."""
     values = {}
     for name, one in settings_of(kind).items():
-        if is_dataclass(one.kind):
-            values[name] = one.kind(**values_of(options, one.kind))
+        if is_dataclass(one.kind) and (inner := values_of(options, one.kind)):
+            values[name] = one.kind(**inner)
         elif one.help and hasattr(options, one.option):
             values[name] = getattr(options, one.option)
     return values

@@ -23,7 +23,7 @@ from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS, FORMER_DATA
 from relcore.base.records import need_plain
-from relcore.base.settings import UNSET, Facts, check, settings_of
+from relcore.base.settings import UNSET, Facts, check, setting, settings_of
 from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
@@ -70,10 +70,12 @@ class DatasetSpec:
 
     source: str
     name: str = ""
-    split: str = ""
-    column: str = ""
-    label_column: str = ""
-    limit: int | None = None
+    split: str = setting("", help="The split to use, such as train or test, if there are several.")
+    column: str = setting("", help="The column of a table to encode; default: found automatically.")
+    label_column: str = setting("", help="The column of its labels; default: found automatically.")
+    limit: int | None = setting(
+        None, help="Use at most N items: the first ones, or equally many of each class."
+    )
     options: DatasetOptions = DatasetOptions()
 
     def __post_init__(self) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.base.settings import setting
+
 # Colours of categories for colour-blind readers. First six of Okabe and Ito (2008, "Color Universal Design"),
 # without yellow (too pale on white) and black (text); then those of Paul Tol ("Colour Schemes", SRON
 # technical note 09-002), each as far as possible from those before. The dark theme replaces indigo, which is
@@ -118,10 +120,12 @@ class Style:
         Panes with more points raster them; everything else stays vector graphics.
     """
 
-    width: float = PAGE
-    dpi: int = 300
-    panel_letters: bool = True
-    font_size: float = 8
+    width: float = setting(PAGE, low=2, high=12, metavar="INCHES", help="3.25 for a column, 6.75 for a page.")
+    dpi: int = setting(
+        300, low=72, high=1200, help="Resolution of png, and of points that pdf and svg hold as pixels."
+    )
+    panel_letters: bool = setting(True, help="Write the letters a, b, c, d before the titles.")
+    font_size: float = setting(8.0, low=4, high=24, metavar="POINTS", help="Size of the letters.")
     raster_above: int = 20_000
     theme: Theme = LIGHT
 
