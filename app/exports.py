@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
 import streamlit as st
@@ -20,8 +22,7 @@ from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
-        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides. The first PDF,"
-        " SVG or PNG takes about 10 seconds.",
+        "HTML: interactive, works offline. PDF: for papers. SVG: to edit. PNG: for slides.",
     ),
     "Numbers": (
         {"csv": "CSV", "tex": "LaTeX", "parquet": "Embedding Atlas"},
@@ -33,7 +34,6 @@ _GROUPS = {
         " code, to read and change. Both read your files again: they hold no rows and no pairs of Link.",
     ),
 }
-_SLOW = ("pdf", "svg", "png", "parquet")
 _FAILED = "relscope.failed-exports"
 
 
@@ -81,7 +81,16 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
             st.space(320)  # the menu opens where there is room
 
 
+@cache
+def _import_paper() -> None:
+    """Import Matplotlib, once, in another thread while the user reads the menu. It takes seconds, and browsers
+    block a download that starts long after its click if another one came between.
+    """
+    Thread(target=import_module, args=("relcore.figures.paper",), daemon=True).start()
+
+
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
+    _import_paper()
     formats = st.container(key=f"formats-{key}")  # shown above their settings
     with st.expander("Print style", icon=":material/tune:"):
         style = _style_choosers(key)
@@ -106,14 +115,9 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         for kind, label in kinds.items():
             make = partial(figure.bytes, kind, style=style, theme=shown, full_paths=full_paths)
             media = MEDIA_TYPES.get(kind, "application/vnd.apache.parquet")
-            button = {
-                "icon": None,
-                "on_click": _announce_download if kind in _SLOW else "ignore",
-                "args": (label,),
-            }
             made = partial(_export_bytes, failed, label, atlas if kind == "parquet" else make)
             with row:
-                download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", **button)
+                download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", icon=None)
         if "parquet" in kinds:
             about += (
                 " Embedding Atlas: a table for this free viewer of large maps. It has all columns, both maps"
@@ -140,10 +144,6 @@ def _export_bytes(failed: dict[str, str], label: str, make: Callable[[], bytes])
 def _say_what_failed(failed: Mapping[str, str]) -> None:
     for label, why in list(failed.items()):
         messages.error(f"{label} was not made. {why}")
-
-
-def _announce_download(label: str) -> None:
-    messages.toast(f"Making the {label}: about 10 s the first time. Its download starts by itself.")
 
 
 def _style_choosers(key: str) -> Style:

@@ -367,9 +367,9 @@ ENTRIES = {
         f"{_MOSCHELLA}, section 3",
     ),
     "seeds": Term(
-        "Seeds",
-        "[Ss]eeds|[Ss]eed pairs",
-        "The few pairs that are known from the start, from which Link finds more.",
+        "Known pairs, seeds",
+        "[Ss]eeds|[Ss]eed pairs|[Kk]nown pairs",
+        "The few pairs that are known from the start, from which Link finds more. The papers call them seeds.",
         picture(
             dots(cloud(60, 48, 0, 1.3), "a pale"),
             dots(cloud(180, 48, 40, 1.3), "b pale"),

@@ -49,8 +49,8 @@ from relcore.spaces.space import LatentSpace
 
 _HAVE = {"few": "A few pairs", "none": "No pair", "shared": "Test: hide the shared ids"}
 _TOLD = {
-    "shared": "An experiment: the target is shuffled, its ids are hidden, and what is found is compared with"
-    " them.",
+    "shared": "A test of the method: the target is shuffled and its ids are hidden, except those of the known"
+    " pairs. The links found are compared with the hidden ids.",
     "none": "Only the shapes of the two spaces are compared.",
     "few": "Rows that you know to be the same thing: three pairs or more, better 15 to 30.",
 }
@@ -238,15 +238,16 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
             label = f"All {len(result.pairs):,} links as .csv, kept or not"
             table = delimited_text(links_table(result, every=True))
             exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
+        if outcome.scores:
+            report_table(outcome.report().tables[-1])
+            exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
+        elif outcome.known:
+            st.caption(
+                "No scores: all rows in both spaces are anchors or were matched with one. Choose fewer"
+                " anchors."
+            )
     with button:
         _use_button(setup, outcome, used, confirmed, chosen)
-    if outcome.scores:
-        report_table(outcome.report().tables[-1])
-        exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
-    elif outcome.known:
-        st.caption(
-            "No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors."
-        )
 
 
 def _known_source_ids(outcome: Outcome) -> tuple[str, ...]:
@@ -308,7 +309,9 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         pairs, n = outcome.wrong(), outcome.n_hidden
         by_chance = round(n - n / outcome.n_shared)
         st.subheader("Wrong anchors" if pairs else "No wrong anchors", anchor=False)
-        caption(f"{len(pairs):,} of {n:,} hidden anchors are wrong; of random pairs, {by_chance:,} would be.")
+        told = f"{counted(len(pairs), f'of {n:,} hidden anchors is', f'of {n:,} hidden anchors are')} wrong"
+        effect = " The scores below show how much wrong anchors cost." if pairs and outcome.scores else ""
+        caption(f"{told}; of random pairs, {by_chance:,} would be.{effect}")
     else:
         links = result.kept[result.n_seeds :]
         if not links:
@@ -333,8 +336,9 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         alone = replace(Workspace(), source=spec, target=spec)
         side, own = with_items(alone, pd.DataFrame({"id": ids}))
         space = compute.load_space(spec)
-        if "text" not in side and space.labels is not None:
-            side["label"] = space.labels[space.rows(ids)]
+        labels = () if space.labels is None else space.labels[space.rows(ids)]
+        if "text" not in side and any(labels):
+            side["label"] = labels
         names = {column: name if column == "id" else f"{column}, {name}" for column in side}
         config = {names[column]: kind for column, kind in own["column_config"].items()}
         look |= own | {"column_config": look["column_config"] | config}

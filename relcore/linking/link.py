@@ -331,7 +331,7 @@ def read_pairs(text: str) -> Pairs:
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
 _SETS = {
     "ground truth": "all true anchors",
-    "seeds": "the seeds only",
+    "seeds": "the known pairs only",
     "found": "the anchors found",
     "found, continuous": "the optimised vectors, before their nearest rows replace them",
 }
@@ -402,7 +402,7 @@ class Outcome(Reported):
         tables = [Table("rows", links_table(result))]
         if self.scores:
             jaccard = next(iter(self.scores.values()))["jaccard"]
-            tested = f"{counted(jaccard.n, 'held-out row')} (no seeds, no anchors, not matched with one)"
+            tested = f"{counted(jaccard.n, 'held-out row')} (no anchors, not matched with one)"
             tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
             caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
             head, *cells = score_cells(score_table(self.scores))
@@ -488,7 +488,13 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     n_anchors: int = setting(
         300, label="Anchors", option="anchors", low=1, step=10, help="Number of anchors, seeds included."
     )
-    n_seeds: int = setting(15, label="Seeds", option="seeds", low=0)
+    n_seeds: int = setting(
+        15,
+        label="Known pairs",
+        option="seeds",
+        low=0,
+        help="Number of shared ids that are not hidden, the seeds. They count as anchors, too.",
+    )
     pairs: Pairs = ()
     rows: int | None = setting(
         None,

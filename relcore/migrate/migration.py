@@ -88,6 +88,7 @@ class Verdict:
 _SAID = ("no", "yes")
 WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is not worth a change
 _QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
+_CAN_EMBED_ALL = f"its first {_QUERIES} queries can embed all {{:,}} rows"
 
 
 def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
@@ -165,7 +166,7 @@ def verdict_of(
     elif option == "cascade":
         cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
     if small and "cascade" in scores:
-        cost += f"; a cascade saves nothing: {_QUERIES} queries can ask for each of so few rows"
+        cost += f"; a cascade saves nothing: {_CAN_EMBED_ALL.format(n_corpus)}"
     headline = f"nDCG@{k} {means[option]}"
     if option != "keep":
         gain = bootstrap.difference(scores[option], scores["keep"])
@@ -176,7 +177,7 @@ def verdict_of(
         best = max(others, key=lambda name: scores[name].queries.mean())
         headline += f". {_TOLD[best][:1].upper()}{_TOLD[best][1:]} reaches {means[best]}"
         if best == "cascade" and is_dear:
-            few = f", but with {n_corpus:,} rows it saves nothing"
+            few = f", but {_CAN_EMBED_ALL.format(n_corpus)}"
             headline += few if small else ", but saves too little"
         elif (
             OPTIONS.index(best) > OPTIONS.index(option)
@@ -411,9 +412,8 @@ class MigrationResult(Reported):
         if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
             return ""
         if not option:
-            return (
-                f"For {n_corpus:,} rows: a cascade saves nothing with so few. Choose the best other option."
-            )
+            few = _CAN_EMBED_ALL.format(n_corpus)
+            return f"For {n_corpus:,} rows: a cascade saves nothing; {few}. Choose the best other option."
         told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
         if option == "cascade":
             scaled = replace(self, n_corpus=n_corpus, price=None)

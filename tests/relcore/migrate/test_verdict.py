@@ -133,11 +133,11 @@ def test_verdict_for_cascade_says_its_price_or_what_tells_it(base, bootstrap):
     small = verdict_of(found, bootstrap, **settings, n_corpus=2000)
     assert small.option == "keep"
     assert re.search(
-        r"\. A cascade reaches \.\d{3}, but with [0-9,]+ rows it saves nothing\.$", small.headline
+        r"\. A cascade reaches \.\d{3}, but its first 100 queries can embed all [0-9,]+ rows\.$", small.headline
     )
     more = verdict_of(found | {"re-embed": QueryScores(base + 0.1)}, bootstrap, **settings)
     assert re.search(r"\. Re-embedding reaches \.\d{3}\.$", more.headline)
-    assert "a cascade saves nothing: 100 queries can ask for each of so few rows" in small.sentence
+    assert "a cascade saves nothing: its first 100 queries can embed all" in small.sentence
     price = Price(60, 5000, Need(20, 900, 800, 1000), (), 7.0, ())
     told = verdict_of(found, bootstrap, **settings, price=price)
     assert told.option == "cascade"
