@@ -83,8 +83,8 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
 
 @cache
 def _import_paper() -> None:
-    """Import Matplotlib, once, in another thread while the user reads the menu. It takes seconds, and browsers
-    block a download that starts long after its click if another one came between.
+    """Import Matplotlib, once, in another thread while the user reads the menu. It takes seconds, and
+    browsers block a download that starts long after its click if another one came between.
     """
     Thread(target=import_module, args=("relcore.figures.paper",), daemon=True).start()
 

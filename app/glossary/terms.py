@@ -369,7 +369,7 @@ ENTRIES = {
     "seeds": Term(
         "Known pairs, seeds",
         "[Ss]eeds|[Ss]eed pairs|[Kk]nown pairs",
-        "The few pairs that are known from the start, from which Link finds more. The papers call them seeds.",
+        "The few pairs that are known from the start, from which Link finds more. Papers call them seeds.",
         picture(
             dots(cloud(60, 48, 0, 1.3), "a pale"),
             dots(cloud(180, 48, 40, 1.3), "b pale"),

@@ -253,7 +253,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     _cells([columns, *lines], "migrate.table")
     one_search = "" if result.rewrites_corpus else _ONE_SEARCH
     caption(_OPTIONS_TOLD.format(n=result.n_candidates, one_search=one_search))
-    _cells(scaled.costs(typed[1]), "migrate.costs")
+    _cells([[option, *costs] for option, _, *costs in scaled.costs(typed[1])], "migrate.costs")
     caption(note)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
@@ -714,12 +714,12 @@ def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
 
 
 _AFTER = {
-    "What a cascade costs": cascade_price,
-    "A cheaper index": cheaper_index,
     "Judge here, blind": judge_blind,
-    "Thresholds": thresholds,
     "Queries that get worse": queries_that_get_worse,
     "Export adapter": export_adapter,
+    "Thresholds": thresholds,
+    "What a cascade costs": cascade_price,
+    "A cheaper index": cheaper_index,
 }
 
 
@@ -743,6 +743,7 @@ def draw(workspace: Workspace) -> None:
     st.session_state[_COMPARED] = setup.specs[:2]
     unjudged, result = result.relevance == NEIGHBOURS, with_blind_verdict(setup, result)
     show_verdict(setup, result)
+    st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():
         # without judgements, to judge is the next step
         look = {"expanded": unjudged and part is judge_blind, "key": f"migrate.{name}"}

@@ -38,6 +38,7 @@ from relcore.files.columns import (
 from relcore.files.tables import TABLES
 from relcore.runs.entries import digest_of
 from relcore.scores.cka import linear_cka
+from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
@@ -96,9 +97,8 @@ def describe(
     """
     known = {} if known is None else known
     table = _choose_table(path, tables, proposed) if tables else None
-    if table in known:
-        st.caption("The columns of the metadata are chosen above.")
-    elif table:
+    above = table in known
+    if table and not above:
         known[table] = choose_columns(table, of_metadata=True)
     is_table = not table and path.suffix.lower() in TABLES
     read = known[table] if table else choose_columns(path) if is_table else None
@@ -114,7 +114,8 @@ def describe(
         )
     size = size_in_words(n, dimension, limit)
     if not is_table:
-        st.caption(size)
+        joined = f"{_joined(path, table, read[0])}{' Its columns are chosen above.' * above}" if table else ""
+        st.caption(". ".join(filter(None, (size, joined))))
     options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
     return SpaceSpec("file", str(path), limit, options), size
 
@@ -146,6 +147,13 @@ def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | N
         messages.warning(f"{path.name} has {len(names):,} matrices. Choose the one to load.")
         return None
     return (("matrix", chosen),) * (chosen != usual), matrices[chosen]
+
+
+def _joined(path: Path, table: Path, columns: Columns) -> str:
+    """How `read_metadata` joins a table to a file of vectors."""
+    if columns.place("ids") is not None and path.suffix.lower() != ".npy":
+        return f"{plain_name(table.name)} is joined by id if this file has ids, else by row order."
+    return f"Row 1 of {plain_name(table.name)} describes row 1 of this file, and so on."
 
 
 def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> Path | None:
@@ -380,14 +388,20 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     if len(specs) < 1 + compare:
         st.rerun()
     st.session_state.pop(_OFFERED, None)
-    if compare and row_tables.pairs_in_order(specs[:2], list(map(compute.load_space, specs[:2]))):
+    table = _common_table(specs[:2]) if compare else None
+    if (
+        compare
+        and not table
+        and row_tables.pairs_in_order(specs[:2], list(map(compute.load_space, specs[:2])))
+    ):
         st.session_state[_OFFERED] = tuple(specs)
         st.rerun()
     if compare:
         news = [f"{counted(len(failed), 'file')} could not be read; Data says why."] if failed else []
-        if paired := likely_by_rows(*specs[:2]):
+        if paired := row_tables.by_rows(*specs[:2]) if table else likely_by_rows(*specs[:2]):
             specs = (*paired, *specs[2:])
-            news.append("Rows are paired by their order.")
+            why = f": {plain_name(Path(table).name)} describes the rows of both" if table else ""
+            news.append(f"Rows are paired by their order{why}.")
         if news:
             session.announce(" ".join(news))
         _compare(specs)
@@ -438,9 +452,22 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
                 go(EXPLORE)
 
 
+def _common_table(specs: Sequence[SpaceSpec]) -> str | None:
+    """The table that describes two spaces without ids, if their rows also agree in its order."""
+    table, spaces = specs[0].option("metadata"), list(map(compute.load_space, specs))
+    if not table or table != specs[1].option("metadata") or not row_tables.pairs_in_order(specs, spaces):
+        return None
+    score = _score_in_order(spaces)
+    return table if score > score.null.high else None
+
+
+def _score_in_order(spaces: Sequence[LatentSpace]) -> Score:
+    return linear_cka(*(space.vectors[:_COMPARED] for space in spaces))
+
+
 def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
     """Whether two spaces of equally many rows are similar in row order; a caption names the score."""
-    score = linear_cka(*(space.vectors[:_COMPARED] for space in spaces))
+    score = _score_in_order(spaces)
     agrees = score > score.null.high
     told = "rows agree, so they may be in the same order" if agrees else "rows do not agree in this order"
     st.caption(

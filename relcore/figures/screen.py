@@ -147,7 +147,8 @@ def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> No
         text = plain_text(named[number].name.partition(",")[0])
         figure.add_annotation(text=text, y=place, font={"size": 13, "color": colors[number]}, **look)
         figure.update_traces({"showlegend": False}, {"name": plain_text(named[number].name)})
-    figure.update_layout(margin_r=150)
+    has_legend = len(named) < len(lines.lines) or lines.baselines or lines.marks
+    figure.update_layout(margin_r=150, margin_b=_MARGIN["b"] if has_legend else 56)
     figure.update_yaxes(range=[low - step / 2, high + step / 2])
 
 

@@ -113,6 +113,18 @@ def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(s
     assert "explore.partners" not in [button.key for button in spaces.at.button]
 
 
+def test_a_table_of_both_files_pairs_rows_that_agree_in_its_order(spaces):
+    meta = "topic\n" + "".join(f"t{row % 3}\n" for row in range(N))
+    upload(spaces, a__npy=npy(1), b__npy=npy(1), meta__csv=meta.encode())
+    assert "Row 1 of meta.csv describes row 1 of this file" in spaces.captions
+    explore(spaces.click("spaces.load-compare"))
+    assert dict(spaces.workspace.target.options)["ids"] == "rows"
+    assert f"Paired by row order: {N} rows." in lead(spaces)
+    upload(spaces.open("data"), c__npy=npy(2), d__npy=npy(3), meta__csv=meta.encode())
+    spaces.click("spaces.load-compare")
+    assert "unpaired.rows" in [button.key for button in spaces.at.button]  # these do not agree
+
+
 def test_rows_that_do_not_match_by_their_order_lead_to_link(spaces):
     """1,200 unrelated rows; the seed is fixed, so the scores are within their chance bands each time."""
     upload(spaces, c__npy=npy(1, 1200, 8), d__npy=npy(2, 1200, 8))

@@ -133,7 +133,8 @@ def test_verdict_for_cascade_says_its_price_or_what_tells_it(base, bootstrap):
     small = verdict_of(found, bootstrap, **settings, n_corpus=2000)
     assert small.option == "keep"
     assert re.search(
-        r"\. A cascade reaches \.\d{3}, but its first 100 queries can embed all [0-9,]+ rows\.$", small.headline
+        r"\. A cascade reaches \.\d{3}, but its first 100 queries can embed all [0-9,]+ rows\.$",
+        small.headline,
     )
     more = verdict_of(found | {"re-embed": QueryScores(base + 0.1)}, bootstrap, **settings)
     assert re.search(r"\. Re-embedding reaches \.\d{3}\.$", more.headline)
