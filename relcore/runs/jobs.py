@@ -439,6 +439,15 @@ PARENT = "RELSCOPE_PARENT"
 # Bytes of free pages to keep: Dask's workers give all back at once, which slows training down. The second
 # number is the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
+# Dask looks at its processes every 10 to 500 ms. Two idle workers took a quarter of a core, and take a
+# fiftieth so.
+_RARELY = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING_INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
+}
 _starting = threading.Lock()
 _spawn = asyncio.create_subprocess_exec
 _HAS_GPU = "RELSCOPE_CLUSTER_HAS_GPU"
@@ -461,7 +470,7 @@ class LocalCluster:
         self.has_gpu = resolve().startswith("cuda")
         self.security = Security.temporary()
         self._folder, self._groups, self._ends = temporary(), [], False
-        usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY
+        usual = dict.fromkeys(_THREADS, str(threads)) | _MEMORY | _RARELY
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
             _HAS_GPU: str(int(self.has_gpu)),
