@@ -239,6 +239,10 @@ def _follow(keys: list[str]) -> None:
     for job in jobs:
         status = job.status()
         share = min(1.0, status.done / status.total) if status.total else 0.0
+        if (
+            not share and status.state == "running" and job.expected
+        ):  # by the clock until something is counted
+            share = max(0.0, 1 - (status.seconds_left or 0.05 * job.expected) / job.expected)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))
             if not status.ended:
@@ -256,10 +260,7 @@ def _progress(job: Job) -> str:
     if not message or job.title.startswith(message):
         message = "starting"
     counts = f"{status.done:,} of {status.total:,}" * (status.total > 1 and " of " not in message)
-    left = status.time_left
-    if " · stage " in message and left.startswith("about"):
-        left = f"{left} for all stages"
-    return f"{job.title}: {' · '.join(filter(None, (message, counts, left)))}"
+    return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
 
 
 def _waits_for(job: Job, status: JobStatus) -> str:

@@ -273,9 +273,13 @@ def show(
             single=np.flatnonzero(np.isin(view.rows, single)).tolist() if len(single) else (),
             on_event=lambda event: (hears or _receive)(event, pair, view),
         )
-        if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
-            with st.container(key="panes-jobs"):  # over the panes that will change
-                jobs.follow(waiting)
+
+
+def follow(drawing: Drawing) -> None:
+    """Draw the bars of the jobs that compute the maps."""
+    if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
+        with st.container(key="panes-jobs"):
+            jobs.follow(waiting)
 
 
 def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:

@@ -66,6 +66,7 @@ with picture:
         choosers.color_chooser(workspace, pair)
         choosers.view_choosers(workspace, pair)
         panes.export_bar(models, drawing, "explore", in_words(workspace))
+        panes.follow(drawing)  # here a bar hides no row and moves nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:
             say_what_was_found()

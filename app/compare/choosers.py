@@ -18,6 +18,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import REDUCTIONS
 from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
+from relcore.figures.scene import column_title
 from relcore.maps.pane_maps import COLUMN, MOST_PIVOTS, OWN, TWO, drawn_panes
 from relcore.maps.reduction import is_tsne, offered_methods
 from relcore.spaces.matching import Match
@@ -74,9 +75,8 @@ def second_color_chooser(workspace: Workspace, pair: Match) -> None:
 
 
 def color_name(color_by: str) -> str:
-    if color_by.startswith(COLUMN):
-        return color_by.removeprefix(COLUMN)
-    return EXAMPLES if color_by == "pivots" else color_by.capitalize()
+    title = EXAMPLES if color_by == "pivots" else column_title(color_by)
+    return title if color_by.startswith(COLUMN) else f"{title[0].upper()}{title[1:]}"
 
 
 _POSITIONS = {

@@ -36,9 +36,17 @@ function arrived(parent, payload, home) {
   Promise.all(loading).then(draw, failed(late)).catch(failed("The maps could not be drawn. Reload the page."));
 }
 
-/* The number in the page's headline follows an anchor that is dragged. */
+/* The number in the page's headline follows an anchor that is dragged; it is pale from a movement until its score is there. */
+const LATEST = 2000; // milliseconds after which Python has said the score of a star that was dropped
+let pale = 0;
+
 function found(share) {
-  for (const number of document.querySelectorAll(".relscope-live")) {
+  clearTimeout(pale);
+  const numbers = document.querySelectorAll(".relscope-live");
+  const fade = (opacity) => numbers.forEach(({ style }) => (style.opacity = opacity));
+  fade(share === undefined ? 0.4 : "");
+  if (share === undefined) return void (pale = setTimeout(fade, LATEST, ""));
+  for (const number of numbers) {
     number.dataset.before ??= number.textContent;
     const { before } = number.dataset;
     const about = before.startsWith("about ") ? "about " : "";

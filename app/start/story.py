@@ -574,7 +574,7 @@ LARGE = """<style>
 html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-toolbar, .st-key-autosave, [data-testid="stHeader"] { display: none; }
 .st-key-story :is(.ls-toolbar, .ls-caption) { display: none; }
-.st-key-story :is(.ls-hint, .ls-live, .ls-title, .ls-tip, .ls-legends) { font-size: 0.85rem; }
+.st-key-story :is(.ls-root, .ls-hint, .ls-title, .ls-tip) { font-size: 0.9rem; }
 [data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 0; }
 .st-key-story { min-height: calc(100vh - 3rem); }
 .st-key-story > :has(> [data-testid="stPopover"]) { margin-top: auto; } /* the exercise at the lower edge */

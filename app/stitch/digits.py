@@ -43,6 +43,14 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
             " of one and the classifier of the other. By coordinates they do not fit together; by"
             " similarities to the same anchors they do. <b>Nothing is trained again.</b></p>"
         )
+    with answers:
+        look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
+        chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
+    with pad:  # on screen while the heads are fitted
+        label = "Draw a digit here with mouse, pen or finger"
+        picture = drawing_pad("story.pad", label, size) if chosen == _DRAW else None
+    setup, item = _setup(), None
+    with says:
         right, n, chance = _right()
         st.html(chart(right, _STITCHED))
         st.caption(
@@ -51,18 +59,12 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         if st.button("Every pair of four networks", icon=":material/conversion_path:", key="story.stitch"):
             st.session_state[OPENS] = True
             go(CONNECT, "Stitch")
-    with answers:
-        look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
-        chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
-    setup, item = _setup(), None
     ready, _ = encoders(setup.specs)
     dataset = ready[setup.specs[0]].dataset
     with pad:
         if chosen != _DRAW:
             item = _scan(dataset, stitching_of(setup), chosen)
-        elif (
-            picture := drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", size)
-        ) is not None:
+        elif picture is not None:
             with suppress(SpaceError):  # nothing stands out yet
                 item = made_like(picture, look_of(dataset), "drawing")
         if item is None:

@@ -76,7 +76,7 @@ def stitching_of(setup: StitchSetup) -> Stitching:
     return _stitching_of(setup, *load_spaces(setup.specs))
 
 
-@compute.cached(6, "Fitting every head …")
+@compute.cached(6, "Fitting the classifiers …")
 def _stitching_of(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
     return Stitching(shared_rows(setup.spec.order, *spaces), setup.spec, setup.spec.random_states[0])
 

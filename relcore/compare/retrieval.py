@@ -19,6 +19,8 @@ from relcore.spaces.space import LatentSpace
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _FEEDBACK = 5  # this many rows: their mean replaces a query that a space cannot encode
 _SIF = 1e-3  # a word of this frequency has half the weight
+# "Kinds of drinks" asks for drinks.
+_ASKING = re.compile("(?:example|kind|list|name|sort|thing|type|word)s?", re.IGNORECASE)
 _FUSION = 60  # of reciprocal ranks: Cormack, Clarke and Büttcher, SIGIR 2009
 
 
@@ -69,9 +71,11 @@ class TextIndex:
 def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
     """The mean of the rows of the query's words, centred and of length 1, (d,); None if no word is an id.
 
-    If the space has counts, frequent words weigh less (SIF: Arora, Liang and Ma, ICLR 2017).
+    Words that only ask, such as "kinds", count where there is no other. If the space has counts, frequent
+    words weigh less (SIF: Arora, Liang and Ma, ICLR 2017).
     """
     words = _WORD.findall(query.replace("’", "'"))
+    words = [word for word in words if not _ASKING.fullmatch(word)] or words
     places = space.index.get_indexer([word if word in space.index else word.lower() for word in words])
     rows = places[places >= 0]
     if not len(rows):

@@ -252,7 +252,10 @@ class Condition:
 
 def column_title(column: str) -> str:
     """The title of a setting's column on the screen."""
-    return "count" if column == "counts" else column.removeprefix("column:")
+    return _TITLES.get(column, column.removeprefix("column:"))
+
+
+_TITLES = {"counts": "count", "source norm": "norm, first model", "target norm": "norm, second model"}
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:

@@ -180,7 +180,10 @@ class Hand {
   }
 
   show() {
-    if (this.held.kind !== SLIDE) this.showStars();
+    if (this.held.kind !== SLIDE) {
+      this.showStars();
+      this.owner.place.found?.();
+    }
     this.strip.textContent = this.said();
     this.strip.classList.add("ls-old");
   }

@@ -7,7 +7,8 @@
      watched(), optional: gives the row whose similarities to the anchors are shown, or -1;
      moved(number, similar, id), optional: hears where an anchor moves: its number, from 0 on, these similarities to it in each model, and the
      id of its row; number -1 where it is back;
-     found(share), optional: hears which share of the rows are their own nearest neighbour while it is dragged, null for that of before;
+     found(share), optional: hears which share of the rows are their own nearest neighbour while it is dragged, null for that of before, undefined
+     until it is known;
      background: the CSS colour of the page behind the panes;
      scroller(root), content(root): the element that scrolls the page, and the one that holds all of it; by default the document's. */
 
@@ -42,8 +43,6 @@ class LinkedScatter {
       showAll: () => this.hide(() => this.colorings.showAll()),
       stars: () => this.stars.toggle(),
     });
-    this.clear = element("button", "ls-link", { type: "button", hidden: "" }, "Clear selection");
-    this.clear.addEventListener("click", () => this.brushed([], false));
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
     this.filter = new Filter((settled) => this.filtered(settled));
@@ -58,7 +57,8 @@ class LinkedScatter {
     const frame = element("div", "ls-frame", {}, this.grid, this.legend.all, this.hint, this.hand.fewer);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
-    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, this.status, this.clear, this.toolbar.root));
+    const selection = element("span", "ls-selection", {}, this.status, this.toolbar.buttons.clear);
+    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.hand.spoken, selection, this.toolbar.root));
     this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.filter.root, frame, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
@@ -246,10 +246,10 @@ class LinkedScatter {
     this.legend.show(this.colorings.list, hidden);
     this.dimStars();
     this.awaited = new Set(this.panes);
-    this.clear.hidden = !rows.length;
-    this.status.textContent = rows.length ? `${rows.length.toLocaleString()} of ${n.toLocaleString()} selected` : "";
+    this.toolbar.buttons.clear.hidden = !rows.length;
+    this.status.textContent = rows.length ? `${rows.length.toLocaleString()} selected` : "";
     this.root.classList.toggle("ls-brushed", rows.length > NAMED_SELECTED);
-    for (const name of ["clear", "chosen"]) this.toolbar.buttons[name].disabled = !rows.length;
+    this.toolbar.buttons.chosen.disabled = !rows.length;
   }
 
   dimStars() {

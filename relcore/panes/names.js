@@ -152,20 +152,21 @@ class Names {
     this.used = 0;
     const pixel = (row) => pane.pixel(row, width, height);
     const visible = (row) => !pane.hides(row);
+    const { type } = pane;
     if (owner.named && pane.regroup && !pane.glide) this.regroup(pane, owner);
     const dot = (row) => (([x, y]) => [x - DOT, y - DOT, x + DOT, y + DOT])(pixel(row));
     const few = owner.named ? this.groups.flatMap(({ rows }) => (rows.length <= FEW ? Array.from(rows) : [])) : [];
-    const [taken, stars] = [few.map(dot), pane.stars.boxes(visible, pixel, width)].map((boxes) => new Boxes(boxes));
+    const [taken, stars] = [few.map(dot), pane.stars.boxes].map((boxes) => new Boxes(boxes));
     const put = (row, text, kind, color, rows = []) => {
       const [x, y] = pixel(row);
       if (x < 0 || x > width || y < 0 || y > height) return false;
-      const wide = widthOf(text, kind, font);
+      const wide = type * widthOf(text, kind, font);
       const dots = rows.length > FEW ? Array.from(rows, dot) : [];
       // Where hundreds of small stars leave no room, the name of a class lies below the fewest of them.
       let [best, fewest] = [null, color && !pane.stars.numbered ? Infinity : 1];
       for (const [right, down] of placesOf(kind, wide)) {
         const left = kind === "group" ? clamp(x + right, 4, Math.max(4, width - wide - 4)) : x + right;
-        const box = [left - 3, y + down - 8, left + wide + 3, y + down + 8];
+        const box = [left - 3, y + down - 8 * type, left + wide + 3, y + down + 8 * type];
         if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height || taken.touches(box)) continue;
         if (dots.length && dots.filter((one) => meet(one, box)).length > COVERED * dots.length) continue;
         const under = fewest > 1 ? stars.touched(box) : Number(stars.touches(box));
@@ -174,7 +175,7 @@ class Names {
       }
       if (!best) return false;
       taken.add(best);
-      this.write(text, best[0] + 3, best[1] + 12, kind, color);
+      this.write(text, best[0] + 3, best[1] + 12 * type, kind, color);
       return true;
     };
     const ringed = owner.rows.length <= NAMED_SELECTED ? chosen : [];

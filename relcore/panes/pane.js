@@ -2,6 +2,7 @@
    part of every pane, whatever its scale: linking zooms is sharing views. Of three dimensions, `units` is what the turn shows. */
 
 const MARGIN = 1.08;
+const USUAL_TYPE = 13; // pixels; a presentation has larger type
 const CLOSEST = 8; // how far "zoom to the selection" goes into a single point
 const REACH = 9; // pixels within which the pointer takes a point
 const SPOT = 1.5; // pixels around a row in which others are hidden by it
@@ -211,9 +212,10 @@ class Pane {
     else this.points.upload("color", this.coloring.colors);
   }
 
-  /* The size of the plot: kept, as reading it amid changes of a frame would lay the page out again each time. */
+  /* The size of the plot and of its type: kept, as reading them amid changes of a frame would lay the page out again each time. */
   measure() {
     [this.width, this.height] = [this.plot.clientWidth, this.plot.clientHeight];
+    this.type = parseFloat(getComputedStyle(this.plot).fontSize) / USUAL_TYPE;
   }
 
   redraw() {
@@ -249,7 +251,7 @@ class Pane {
     this.blank = this.dense?.hasPoints === false; // nothing to wipe off
     this.contours.place(width, height);
     this.placeAxes(height);
-    this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width);
+    this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width, this.type);
     this.near.place((row) => this.pixel(row, width, height));
     if (!this.unnamed) this.names.place(this, this.owner, width, height);
     this.placeRing();

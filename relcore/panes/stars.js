@@ -34,7 +34,6 @@ class Stars {
     const told = Array.from(numbered ? rows : [], (row, i) => [...(gaps ? [] : [numbers[i] ?? i + 1]), ...(worded || gaps ? [shortened(nameOf(row), 14)] : [])].join(" "));
     this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
     [this.numbered, this.named] = [numbered, gaps];
-    this.letters = Math.max(2, ...told.map((text) => text.length));
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
   }
@@ -57,47 +56,37 @@ class Stars {
     for (let i = 0; i < this.rows.length; i++) this.shapes.children[i].classList.toggle("ls-chosen", isChosen(this.rows[i]));
   }
 
-  /* Where names must not lie: on stars and their numbers. */
-  boxes(visible, pixel, width) {
-    if (!this.shown) return [];
-    const [side, high] = this.numbered ? [6 * this.letters, 6] : [0, 0];
-    return Array.from(this.rows)
-      .filter(visible)
-      .map(pixel)
-      .map(([x, y]) => {
-        const { reach } = this;
-        const [left, below] = this.turned(x, y, width);
-        return [x - reach - (left ? side : 0), y - reach - (below ? 0 : high), x + reach + (left ? 0 : side), y + reach + (below ? high : 0)];
-      });
-  }
-
-  /* Whether the number of a star here stands at its left, and below it. */
-  turned(x, y, width) {
-    return [x + this.diameter * 0.55 + LETTER_WIDTH * this.letters > width, y - this.diameter * 0.28 < NUMBER_HEIGHT];
-  }
-
-  /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star, at an edge of the pane on the other side. */
-  place(pixel, width) {
+  /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star; where that is beyond an edge of the
+     pane, or on another star or number, at another side. `boxes`: where names must not lie. */
+  place(pixel, width, type = 1) {
+    this.boxes = [];
     if (!this.shown) return;
-    const [shapes, numbers, diameter, taken] = [this.shapes.children, this.numbers.children, this.diameter, []];
-    for (let i = 0; i < this.rows.length; i++) {
-      const place = pixel(this.rows[i]);
+    const [shapes, numbers, diameter, { reach }] = [this.shapes.children, this.numbers.children, this.diameter, this];
+    const places = Array.from(this.rows, (row) => pixel(row));
+    const bodies = places.map((place) => place && [place[0] - reach, place[1] - reach, place[0] + reach, place[1] + reach]);
+    const [beside, above, high] = [diameter * 0.55, diameter * 0.28, NUMBER_HEIGHT * type];
+    places.forEach((place, i) => {
       for (const one of [shapes[i], numbers[i]]) if (one) change(one, "visibility", place ? "visible" : "hidden");
-      if (!place) continue;
+      if (!place) return;
       const points = star(...place, diameter / 2);
       for (const polygon of shapes[i].children) change(polygon, "points", points);
-      if (!numbers[i]) continue;
-      const [[x, y], beside, above] = [place, diameter * 0.55, diameter * 0.28];
-      const [left, below] = this.turned(x, y, width);
+      if (!numbers[i]) return;
+      const [[x, y], wide] = [place, LETTER_WIDTH * type * numbers[i].textContent.length];
+      const sides = [[0, 0], [1, 0], [0, 1], [1, 1]].map(([left, below]) => {
+        const [from, base] = [left ? x - beside - wide : x + beside, below ? y + above + high : y - above];
+        return { left, base, box: [from, base - high, from + wide, base + 2] };
+      });
+      const within = sides.filter(({ box }) => box[0] >= 0 && box[1] >= 0 && box[2] <= width);
+      const isFree = ({ box }) => !this.boxes.some((one) => meet(one, box)) && !bodies.some((one, j) => one && j !== i && meet(one, box));
+      const free = within.find(isFree);
+      if (!free && this.named) return change(numbers[i], "visibility", "hidden");
+      const { left, base, box } = free ?? within[0] ?? sides[0];
       numbers[i].setAttribute("x", (left ? x - beside : x + beside).toFixed(1));
-      numbers[i].setAttribute("y", (below ? y + above + NUMBER_HEIGHT : y - above).toFixed(1));
+      numbers[i].setAttribute("y", base.toFixed(1));
       numbers[i].setAttribute("text-anchor", left ? "end" : "start");
-      if (!this.named) continue;
-      const wide = LETTER_WIDTH * numbers[i].textContent.length;
-      const free = taken.every(([from, to, at]) => x + wide < from || x > to || Math.abs(y - at) > NUMBER_HEIGHT + 2);
-      if (free) taken.push([x, x + wide, y]);
-      else change(numbers[i], "visibility", "hidden");
-    }
+      this.boxes.push(box);
+    });
+    this.boxes.push(...bodies.filter(Boolean));
   }
 }
 

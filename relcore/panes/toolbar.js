@@ -97,10 +97,10 @@ class Toolbar {
       button("link", "Zoom all panes together"),
       button("chosen", "Zoom to the selection (Z)"),
       button("home", "Show everything (0)"),
-      button("clear", "Clear the selection (Escape)"),
       button("help", "Keys"),
       ...Object.values(this.popovers),
     );
+    button("clear", "Clear the selection (Escape)"); // stands beside the number of selected rows
     for (const [name, popover] of Object.entries(this.popovers)) {
       this.buttons[name].setAttribute("aria-expanded", false);
       popover.addEventListener("focusout", (event) => {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.retrieval import TextIndex, rank_rows, vector_in
+from relcore.compare.retrieval import TextIndex, rank_rows, vector_in, words_row
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 
@@ -61,6 +61,12 @@ def test_texts_are_searched_where_no_model_encodes_query():
     with pytest.raises(SpaceError, match="Try other words"):
         rank_rows(pair, (None, None), 5, words=index.similarities("qzx"))
     assert TextIndex(["", "…"]).similarities("dog").tolist() == [0, 0]
+
+
+def test_words_that_only_ask_count_where_there_is_no_other():
+    space = LatentSpace(np.random.default_rng(0).normal(size=(4, 3)), ["kinds", "of", "drinks", "tea"])
+    np.testing.assert_array_equal(words_row(space, "Kinds of drinks"), words_row(space, "of drinks"))
+    assert words_row(space, "kinds") is not None
 
 
 @pytest.mark.parametrize(
