@@ -397,10 +397,10 @@ ENTRIES = {
         _CANNISTRACI,
     ),
     "head": Term(
-        "Head",
+        "Classifier",
         "",
-        "The last part of a model, which turns a vector into an answer, such as a class. The part before it"
-        " is the encoder.",
+        "The last part of a model, its head: it turns a vector into a class. The part before it is the"
+        " encoder.",
         picture(
             box(18, 34, 70, 28),
             word(53, 53, "encoder"),
@@ -408,18 +408,18 @@ ENTRIES = {
             dots(((122, 48),), "a", 6),
             arrow((132, 48), (152, 48)),
             box(156, 34, 66, 28, "c pale"),
-            word(189, 53, "head"),
+            word(189, 53, "classifier"),
         ),
     ),
     "stitch": Term(
         "Stitch",
         "[Ss]titch(?:ed|ing)?",
-        "The encoder of one model with the head of another, without training in between.",
+        "The encoder of one model with the classifier of another, without training in between.",
         picture(
             *(box(40, y, 66, 24, kind) for y, kind in ((14, "a pale"), (58, "b pale"))),
             *(word(73, y, "encoder") for y in (30, 74)),
             *(box(140, y, 60, 24, kind) for y, kind in ((14, "a pale"), (58, "b pale"))),
-            *(word(170, y, "head") for y in (30, 74)),
+            *(word(170, y, "classifier") for y in (30, 74)),
             arrow((108, 26), (138, 68), "line c"),
         ),
         f"{_MOSCHELLA}, Table 5",

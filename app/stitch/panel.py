@@ -1,4 +1,4 @@
-"""Every encoder with every head: choosers, result, a heat map per method, the summary, one pair in detail."""
+"""Every encoder with every classifier: choosers, result, heat maps, the summary, one pair in detail."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
             format_func=dict(zip(candidates, names, strict=True)).get,
             key=f"stitch.encoders-{digest_of(candidates)[:8]}",
             placeholder="Choose two or more",
-            help="A head is trained on each of these labelled spaces, and classifies the rows of all.",
+            help="A classifier is trained on each of these labelled spaces. It reads the rows of all.",
         )
     )
     chosen = remembered(
@@ -175,8 +175,9 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
         key="stitch.methods",
         wrap=True,
         help=(
-            "Absolute: unchanged rows. Relative: heads read similarities to the anchors. Product: several"
-            " similarities, side by side or averaged. Inverse: from similarities back into the other space."
+            "Absolute: unchanged rows. Relative: classifiers read similarities to the anchors. Product:"
+            " several similarities, side by side or averaged. Inverse: from similarities back into the other"
+            " space."
             " These methods prepare each space alone; Procrustes, least squares and affine need both at once."
         ),
     )
@@ -270,7 +271,7 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
             )
     classes = counted(len(rows.classes), "class", "classes")
     return (
-        f"Heads are trained on **{len(split.known):,}** rows of {classes} and {tested}; no anchor is"
+        f"Classifiers are trained on **{len(split.known):,}** rows of {classes} and {tested}; no anchor is"
         f" tested.{optimistic}"
     )
 
@@ -278,7 +279,7 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
 def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
     """Draw the scores of all pairs; returns the best method, "" without a result."""
     if setup is None:
-        st.caption("Choose two or more encoders to score every encoder with every head.")
+        st.caption("Choose two or more encoders to score every encoder with every classifier.")
         return ""
     result = results.result_of(
         setup.spec,
@@ -339,13 +340,17 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
     _, common = short_names(result.encoders)
     common = f" Full names of encoders end in “{plain_name(common)}”." if common else ""
-    lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
+    lost = (
+        " Gap: accuracy of the classifier on its own encoder minus stitched accuracy."
+        if show == "gap"
+        else ""
+    )
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
     none = " Empty cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random splits" if n > 1 else "one random split"
     caption(
-        "Each row is an encoder, each column the head of a model: the classifier trained on its encoder."
+        "Each row is an encoder, each column the classifier that was trained on the encoder of this number."
         f" Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
         f" {plain(result.untested)} Click a cell for its details."
     )
@@ -391,7 +396,7 @@ def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
     titles = {name: METHODS[name].title for name in result.spec.methods}
     with st.container(horizontal=True, gap="medium"):
         for label, options, shown, key in zip(
-            ("Method", "Encoder", "Head of"),
+            ("Method", "Encoder", "Classifier of"),
             (titles, every, every),
             (titles.get, name, name),
             _CELL,
@@ -401,13 +406,13 @@ def _one_pair(setup: StitchSetup, result: StitchResult, cell: Cell) -> None:
     mean, same = result.matrix(method)[0], encoder == head
     if np.isnan(mean[encoder, head]):
         messages.info(
-            f"{name(encoder)} has another dimension than the head of {name(head)}, so {titles[method]}"
+            f"{name(encoder)} has another dimension than the classifier of {name(head)}, so {titles[method]}"
             " has no answer. Choose another method.",
             icon=":material/width:",
         )
         return
     own = f"<b>{short(mean[head, head])}</b>"
-    stitched = f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, {own} on the head's own encoder"
+    stitched = f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, {own} on the classifier's own encoder"
     opening = f"Not stitched: accuracy {own}" if same else stitched
     messages.lead(f"{opening}, chance level {short(result.chance())}; {result.n_test:,} test rows.")
     figure = StitchConfusion(**setup.recipe, method=method, encoder=encoder, head=head).draw(result)
@@ -424,7 +429,7 @@ def _summary(result: StitchResult, metric: str) -> None:
     column = st.column_config
     shares = {
         "stitched_deviation": ("±", "Deviation over the random states"),
-        "own": ("not stitched", "Heads on their own encoders"),
+        "own": ("not stitched", "Classifiers on their own encoders"),
         "own_deviation": ("± ", "Deviation over the random states"),
         "chance": ("blind guess", "Chance level: always the most frequent class"),
         "permuted": ("permuted labels", "Chance level: the same answers, the labels permuted"),

@@ -1,9 +1,8 @@
-"""Try it: type a sentence or draw a picture, and see the answer of every encoder with every head."""
+"""Try it: type a sentence or draw a picture, and see the answer of every encoder with every classifier."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,11 +24,13 @@ from app.widgets import space_name
 from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
+from relcore.base.numbers import and_list
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Dataset
 from relcore.encoders.images import Look, decode_image, look_of, made_like, png_thumbnail, strokes_of
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
+from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import SharedRows, Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import (
@@ -106,7 +107,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             "Another test sentence",
             key="stitch.try-another",
             icon=":material/shuffle:",
-            help="A sentence that no head was trained on",
+            help="A sentence that no classifier was trained on",
             on_click=_put_text,
             args=(dataset, stitching),
         )
@@ -227,7 +228,7 @@ def draw(setup: StitchSetup | None, best: str = "") -> None:
     st.html(STYLE)
     if setup is None:
         st.caption(
-            "Choose two or more encoders above. Every pair of an encoder and a head then answers here."
+            "Choose two or more encoders above. Every pair of an encoder and a classifier then answers here."
         )
         return
     ready, others = encoders(setup.specs)
@@ -236,7 +237,9 @@ def draw(setup: StitchSetup | None, best: str = "") -> None:
         spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if encoder.kind != kind
     }
     for spec, reason in others.items():
-        st.caption(f"{plain_name(space_name(spec))} is used as a head only: its encoder {plain(reason)}.")
+        st.caption(
+            f"{plain_name(space_name(spec))} is used as a classifier only: its encoder {plain(reason)}."
+        )
     if ready:
         _answers(setup, {spec: encoder for spec, encoder in ready.items() if spec not in others}, best)
         return
@@ -340,17 +343,24 @@ class ItemOffer(live.Offer):
                 " its answer means nothing.</p>"
             )
         took = f"Encoded and answered in {milliseconds:,.0f} ms."
+        if (control := every.pop("absolute", None)) and (told := _answer_in_words(control)):
+            parts.append(f"<p>Control, by coordinates, without stitching: {told}.</p>")
         parts.append(f"<p><small>{other_methods(every)} {took}</small></p>")
         return answers, f'<div class="{_ANSWERS}">{"".join(parts)}</div>'
 
 
+def _answer_in_words(answers: Answers) -> str:
+    """The most frequent answers of stitched pairs, as HTML; "" if no pair answers."""
+    leaders, count, n = answers.verdict()
+    return f"<b>{plain_html(' or '.join(leaders[:3]))}</b> in {count} of {n} pairs" if n else ""
+
+
 def other_methods(every: Mapping[str, Answers]) -> str:
     """The most frequent answers of stitched pairs by each method, as HTML; "" without methods."""
-    verdicts = {METHODS[name].title: answers.verdict() for name, answers in every.items()}
     told = [
-        f"{plain_html(title)}: <b>{plain_html(' or '.join(leaders[:3]))}</b>, {count} of {n} pairs"
-        for title, (leaders, count, n) in verdicts.items()
-        if n
+        f"{plain_html(METHODS[name].title)}: {told}"
+        for name, answers in every.items()
+        if (told := _answer_in_words(answers))
     ]
     return f"By other methods: {'; '.join(told)}." if told else ""
 
@@ -366,9 +376,9 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
         " sentences of 16 articles this rejected 8 % of right answers, and 43 % of answers to off-topic ones."
     )
     st.caption(
-        "Each row is an encoder, each column the head of a model. A dotted cell is not stitched. Each cell"
-        " shows the answer, its probability (darker is higher), and whether it differs from the"
-        f" head's answer on its own encoder.{none if isinstance(item.item, str) else ''}"
+        "Each row is an encoder, each column a classifier. A dotted cell is not stitched. Each cell shows the"
+        " answer, its probability (darker is higher), and what the encoder's own classifier says if that"
+        f" differs.{none if isinstance(item.item, str) else ''}"
         " Hover over a cell for the three most probable answers."
     )
     exports.export_bar(figure, "try-it")
@@ -376,21 +386,23 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
 
 def lead(answers: Answers, truth: str = "") -> str:
     leaders, count, n = answers.verdict()
-    own = [answer for i, j in enumerate(answers.own) if (answer := answers.answer(i, j))]
     known = f" The true label is <b>{plain_html(truth)}</b>." if truth else ""
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
-    heads = range(len(answers.heads))
-    same = sum(answers.agrees(i, j) is True for i, o in enumerate(answers.own) for j in heads if j != o)
-    rest = f"In {same} of {n} pairs the head answers as it does unstitched.{known}"
-    if len(set(own)) > 1:
-        rest += " The networks answer differently by themselves, too: stitching is not the cause."
+    numbers = np.ndindex(len(answers.own), len(answers.heads))
+    changed = sum(answers.agrees(i, j) is False for i, j in numbers)
+    own: dict[str, list[str]] = {}
+    for name, (i, j) in zip(short_names(answers.encoders)[0], enumerate(answers.own), strict=True):
+        own.setdefault(answers.answer(i, j), []).append(plain_html(name_of(name)))
+    own.pop("", None)
+    alone = [
+        f"{and_list(names)} {'says' if len(names) == 1 else 'say'} <b>{plain_html(answer)}</b>"
+        for answer, names in own.items()
+    ]
+    rest = f"Stitching changes {changed or 'none'} of these answers. Not stitched, {'; '.join(alone)}.{known}"
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
         return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
     (most,) = leaders
-    alone = ""
-    for answer, n_own in Counter(own).most_common(1):
-        alone = f"Not stitched, {n_own} of {len(own)} say <b>{plain_html(answer)}</b>."
-    return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {rest}"
+    return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {rest}"

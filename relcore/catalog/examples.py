@@ -31,7 +31,7 @@ EXAMPLES = {
         " random start.",
         1797,
         DatasetSpec("digits"),
-        tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit")),
+        tuple(SmallVision(name, epochs=36, distort=True) for name in ("mlp", "cnn", "residual", "vit")),
     ),
     "sentences": Example(
         "Wikipedia sentences, three encoders",

@@ -12,7 +12,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
-from relcore.base.numbers import counted, short
+from relcore.base.numbers import and_list, counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
@@ -57,7 +57,9 @@ class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitc
     """
 
     methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True, help="Methods.")
-    head: str = setting("logistic", choices=HEADS, help="Classifier that is trained on each space.")
+    head: str = setting(
+        "logistic", label="Classifier", choices=HEADS, help="Classifier that is trained on each space."
+    )
     random_states: tuple[int, ...] = setting((0,), low=0, distinct=True)
     n_anchors: int = setting(300, option="anchors")
     strategy: str = setting("random", choices=STRATEGIES, help="How the anchors are chosen.")
@@ -229,7 +231,7 @@ class StitchResult(Reported):
         summary = summary_table(self, metric)
         tables = [Table("rows", cell_table(self)), Table("summary", summary, shown)]
         for method in self.spec.methods:
-            rows = [["encoder \\ head", *names]]
+            rows = [["encoder \\ classifier", *names]]
             for name, means, deviations in zip(names, *self.matrix(method, metric), strict=True):
                 spreads = [f" ± {short(one)}" * several for one in deviations]
                 cells = zip(means, spreads, strict=True)
@@ -338,7 +340,8 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     labels = agreed_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
     if labels is None:
         raise SpaceError(
-            "expected labels to train heads on, none of the encoders has any; choose a dataset with labels"
+            "expected labels to train classifiers on, none of the encoders has any; choose a dataset with"
+            " labels"
         )
     labelled = np.flatnonzero(labels != "")
     classes = tuple(np.unique(labels[labelled]).tolist())
@@ -421,7 +424,7 @@ class Stitching:
         self._heads: dict[str, list[Head]] = {}
         kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
         for number, kind in enumerate(kinds):
-            report(number, len(kinds), f"{spec.head} heads on {kind} rows")
+            report(number, len(kinds), f"{spec.head} classifiers on {kind} rows")
             self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
             sides = zip(self._represent[kind], self._sides, strict=True)
             self._heads[kind] = fit_heads(
@@ -544,7 +547,7 @@ def stitch_matrix(
 
 
 SHOWN = {"score": "score", "gap": "gap to not stitched"}
-_WHY_NONE = "no answer: the dimensions differ, so this head cannot read these rows"
+_WHY_NONE = "no answer: the dimensions differ, so this classifier cannot read these rows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -614,10 +617,10 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
         scale = max(worst, result.chance("mae"), 0.1), 0.0
     notes, n = "; ".join(f"{panel.title}: {panel.note}" for panel in panels), len(result.encoders)
     alt = (
-        f"Heat maps of {title}, {n} encoders by {n} heads, one per method. {notes}. Chance"
+        f"Heat maps of {title}, {n} encoders by {n} classifiers, one per method. {notes}. Chance"
         f" {short(result.chance(metric))}."
     )
-    return Matrices(panels, scale, title, alt, "encoder", "head of")
+    return Matrices(panels, scale, title, alt, "encoder", "classifier of")
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
@@ -679,7 +682,7 @@ def confusion_matrices(result: StitchResult, method: str, encoder: int, head: in
             raise SpaceError(f"{role}: expected a number from 0 to {len(names) - 1}, got {number!r}")
     if np.isnan(result.matrix(method)[0][encoder, head]):
         raise SpaceError(
-            f"{names[encoder]} with the head of {names[head]}: {_WHY_NONE}; choose another method"
+            f"{names[encoder]} with the classifier of {names[head]}: {_WHY_NONE}; choose another method"
         )
     pairs = [(encoder, head)] if encoder == head else [(encoder, head), (head, head)]
     panels = tuple(_confusion_panel(result, method, *pair) for pair in pairs)
@@ -694,7 +697,7 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
     support = counts.sum(axis=1, keepdims=True)
     shares = counts / np.maximum(support, 1)
     names, _ = short_names(result.encoders)
-    own = "its own head" if encoder == head else f"head of {names[head]}"
+    own = "its own classifier" if encoder == head else f"classifier of {names[head]}"
     texts = tuple(tuple(f"{count:,}" if count else "" for count in row) for row in counts.tolist())
     hover = tuple(
         tuple(
@@ -734,29 +737,35 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 
 def headline(result: StitchResult, metric: str = "accuracy") -> str:
-    """The result in a sentence: the score of the best method on stitched pairs, and the score of heads on
-    their own encoders."""
+    """The result in a sentence: the score of the best methods on stitched pairs, and the score of classifiers
+    on their own encoders."""
     table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:
         return (
-            "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another"
-            " dimension."
+            "These methods cannot stitch any of these encoders: a classifier cannot read absolute rows of"
+            " another dimension."
         )
-    best, title = able.loc[able.stitched.idxmax()], STITCH_METRICS[metric].title
+    best, title = (
+        able.loc[able.stitched.agg("idxmin" if metric == "mae" else "idxmax")],
+        STITCH_METRICS[metric].title,
+    )
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
-    low, high, reach = best.stitched, best.stitched, ""
+    equal = able.stitched.map(short) == short(best.stitched)  # a tie, as printed
+    reach, worse = "", equal & ~equal
     if metric == "accuracy":
         low, high = share_interval(float(best.stitched), result.n_test)
-        reach = f" (95 %: {short(low)} to {short(high)})"
-    equal = able.method[(able.stitched >= low) & (able.method != best.method)]
-    tied = f" Not clearly worse: {', '.join(f'“{method}”' for method in equal)}." if len(equal) else ""
+        reach, worse = f" (95 %: {short(low)} to {short(high)})", (able.stitched >= low) & ~equal
+    tied, others = (
+        and_list(f"“{name}”" for name in able.method[some]) if some.any() else "" for some in (equal, worse)
+    )
     among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Method"
+    others = f" Not clearly worse: {others}." * bool(others)
     return (
         f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
         f" its own, {short(best.own)}. A blind guess has {chance}. {among}, on"
-        f" {counted(int(best.pairs), 'pair')}: “{best.method}”.{tied}"
+        f" {counted(int(best.pairs), 'pair')}: {tied}{', equally good' * (equal.sum() > 1)}.{others}"
     )
 
 

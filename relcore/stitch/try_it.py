@@ -77,9 +77,9 @@ class Answers:
         return ""
 
     def agrees(self, i: int, j: int) -> bool | None:
-        """Whether a pair answers like the head on its own encoder; None without an answer."""
-        own = self.answer(self.own.index(j), j) if j in self.own else ""
-        return self.answer(i, j) == own if own and self.answer(i, j) else None
+        """Whether a pair answers as the encoder does with its own head; None without an answer."""
+        own, answer = self.answer(i, self.own[i]), self.answer(i, j)
+        return answer == own if own and answer else None
 
     def verdict(self) -> tuple[tuple[str, ...], int, int]:
         """The most frequent answers of stitched pairs (several if tied), the number of pairs with each, and
@@ -322,26 +322,28 @@ def matrices_of(answers: Answers) -> Matrices:
     each, most = " each" if len(leaders) > 1 else "", " and ".join(leaders[:3])
     verdict = f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
     alt = (
-        f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads,"
+        f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} classifiers,"
         f" {METHODS[answers.method].title}: {verdict}"
     )
-    return Matrices((panel,), (0, 1), "probability of the answer", alt, "encoder", "head of")
+    return Matrices((panel,), (0, 1), "probability of the answer", alt, "encoder", "classifier of")
 
 
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     top, agrees = answers.top(i, j), answers.agrees(i, j)
     if not top:
         return "", "cannot be put together by this method: the widths differ"
-    name, probability = answers.answer(i, j), top[0][1]
-    name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+    name, own = (
+        one if len(one) <= _LONGEST else one[: _LONGEST - 1] + "…"
+        for one in (answers.answer(i, j), answers.answer(i, answers.own[i]))
+    )
     kind = {
         None: "stitched",
-        True: "stitched, answers as the head's own encoder does",
-        False: "stitched, another answer than its own encoder's",
+        True: "stitched; the encoder's own classifier answers the same",
+        False: f"stitched; the encoder's own classifier answers {own}",
     }[agrees]
-    kind = "the head's own encoder, not stitched" if answers.own[i] == j else kind
+    kind = "the encoder's own classifier, not stitched" if answers.own[i] == j else kind
     lines = [f"{name}: {short(share)}" for name, share in top]
     if answers.answer(i, j) == NONE:
         lines.append("less sure than 95 % of its right answers to test rows")
-    other = " · differs" if agrees is False else ""
-    return f"{name}\n{short(probability, 2)}{other}", "\n".join([*lines, kind])
+    other = f" · own: {own}" if agrees is False else ""
+    return f"{name}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
