@@ -17,7 +17,7 @@ from app.places import CONNECT, go
 from app.plain_text import plain_html
 from app.stitch.try_it import StitchSetup, caption_of, stitching_of
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import percent, short
+from relcore.base.numbers import and_list, percent, short
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.examples import example_spaces
 from relcore.encoders.encoder import Dataset
@@ -75,7 +75,9 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         st.caption(seen)
     rows = rows_of([ready[spec] for spec in setup.specs], [item])
     with answers:
-        st.html(table(answers_of(stitching_of(setup), "relative", rows, reject_unsure=False)))
+        stitching = stitching_of(setup)
+        answers = (answers_of(stitching, one, rows, reject_unsure=False) for one in ("relative", "absolute"))
+        st.html(table(*answers))
 
 
 def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:
@@ -107,18 +109,20 @@ def _right() -> tuple[dict[str, float], int, float]:
     return shares, len(run.truth), float((run.truth == run.majority).mean())
 
 
-def table(answers: Answers) -> str:
-    """A table as HTML: the answer of each encoder with each head."""
-    rows = ""
-    alone = {answers.answer(i, i) for i in range(2)}
-    if len(alone) > 1:
-        rows += "<p>The two networks disagree by themselves, too: stitching is not the cause.</p>"
-    for i in range(2):
-        for j in (i, 1 - i):
-            ((_, sure),), answer = answers.top(i, j, 1), plain_html(answers.answer(i, j))
-            kind = "its own classifier" if i == j else f"<b>the classifier of the {_NAMES[j]}</b>"
+def table(answers: Answers, control: Answers) -> str:
+    """A table as HTML: the answer of each encoder with its own classifier, and with the other's by
+    similarities and, as a control, by coordinates."""
+    rows, alone = "", [answers.answer(i, i) for i in range(2)]
+    if len(set(alone)) > 1:
+        says = and_list(f"the {name} says {answer}" for name, answer in zip(_NAMES, alone, strict=True))
+        rows += f"<p>With its own classifier, {plain_html(says)}.</p>"
+    for i, other in ((0, 1), (1, 0)):
+        for kind, by, j in (("", answers, i), ("stitched", answers, other), ("control", control, other)):
+            ((_, sure),), answer = by.top(i, j, 1), plain_html(by.answer(i, j))
+            how = "by coordinates" if kind == "control" else "by similarities"
+            reads = f"<b>the classifier of the {_NAMES[j]}, {how}</b>" if kind else "its own classifier"
             rows += (
-                f'<div class="{"" if i == j else "stitched"}"><span>Encoder of the {_NAMES[i]},'
-                f" {kind}</span><b>{answer}</b><small>{short(sure, 2)}</small></div>"
+                f'<div class="{kind}"><span>Encoder of the {_NAMES[i]}, {reads}</span><b>{answer}</b>'
+                f"<small>{short(sure, 2)}</small></div>"
             )
     return f'<section class="relscope-digits">{rows}</section>'

@@ -765,7 +765,7 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     return (
         f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
         f" its own, {short(best.own)}. A blind guess has {chance}. {among}, on"
-        f" {counted(int(best.pairs), 'pair')}: {tied}{', equally good' * (equal.sum() > 1)}.{others}"
+        f" {counted(int(best.pairs), 'pair')}: {tied}{', equally good' * bool(equal.sum() > 1)}.{others}"
     )
 
 

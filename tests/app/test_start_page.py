@@ -127,12 +127,11 @@ def test_stitched_networks_answer_as_the_core_does():
     specs = example_spaces("digits", Store().finished)[0][1:3]
     shared = share_rows([load(spec) for spec in specs])
     tested = held_out_ids(specs, shared.spaces, shared.ids)
-    stitching = Stitching(shared, StitchSpec(("relative",), test_ids=tested), 0)
+    stitching = Stitching(shared, StitchSpec(("relative", "absolute"), test_ids=tested), 0)
     row = next(row for row in stitching.split.test if shared.classes[shared.targets[row]] == "4")
-    answers = stitching.probabilities("relative", [space.vectors[[row]] for space in shared.spaces])[
-        ..., 0, :
-    ]
-    expected = [answers[pair] for pair in ((0, 0), (0, 1), (1, 1), (1, 0))]
+    rows = [space.vectors[[row]] for space in shared.spaces]
+    stitched, control = (stitching.probabilities(by, rows)[:, :, 0] for by in stitching.spec.methods)
+    expected = [of[i, j] for i in (0, 1) for of, j in ((stitched, i), (stitched, 1 - i), (control, 1 - i))]
     assert shown == [(shared.classes[one.argmax()], short(one.max(), 2)) for one in expected]
 
 

@@ -94,27 +94,28 @@ def test_the_table_of_answers_says_what_the_figure_says():
         assert [table.count(part) for part in ("<tr>", 'class="own"', 'class="none"')] == [3, 2, 1]
         assert data.alt in unescape(table)
         assert "<a>" not in table
-        for told in ("&lt;a&gt;", "<b>yes</b><small>.90</small>", "<b>no</b><small>.80 · differs</small>"):
+        for told in ("&lt;a&gt;", "<b>yes</b><small>.90</small>", "<b>no</b><small>.80 · own: yes</small>"):
             assert told in table
-        assert "no: .800<br>yes: .200<br>stitched, another answer" in table
+        assert "no: .800<br>yes: .200<br>stitched; the encoder's own classifier answers yes" in unescape(
+            table
+        )
     assert answers_html(data, LIGHT) != answers_html(data, DARK)
 
 
-def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
+def test_the_sentence_above_counts_pairs_and_says_what_each_encoder_says_alone():
     probabilities = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]])
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
     told = try_it.lead(found, "yes")
     assert (
-        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched, 1 of 2 say <b>&lt;no&gt;</b>. In 1 of 2"
-        in told
+        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Stitching changes 1 of these answers. Not"
+        " stitched, a says <b>&lt;no&gt;</b>; b says <b>yes</b>." in told
     )
-    assert "The true label is <b>yes</b>." in told
-    assert told.endswith("The networks answer differently by themselves, too: stitching is not the cause.")
+    assert told.endswith("The true label is <b>yes</b>.")
 
 
 def test_a_tie_is_no_majority():
     probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
     told = try_it.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
     assert told.startswith(
-        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. In 1 of 2 pairs"
+        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. Stitching changes"
     )

@@ -370,7 +370,7 @@ def test_a_click_on_a_cell_of_a_stitching_shows_its_confusion_matrix(page, app):
         box = cells.nth(2).bounding_box()
         x, y = box["x"] + box["width"] * (column + 0.5) / 4, box["y"] + box["height"] * (row + 0.5) / 4
         page.mouse.click(x, y)
-        page.get_by_text(f"{encoder} → head of {head}", exact=True).wait_for()
+        page.get_by_text(f"{encoder} → classifier of {head}", exact=True).wait_for()
         settle(page)
     assert page.get_by_role("combobox", name=re.compile("^Method")).input_value() == "relative, whitened"
     assert page.get_by_role("combobox", name=re.compile("^Encoder$|^Encoder ")).input_value() == "ViT"

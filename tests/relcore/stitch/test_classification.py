@@ -17,9 +17,11 @@ from relcore.stitch.stitching import (
     StitchResult,
     StitchRun,
     StitchSpec,
+    headline,
     share_rows,
     split_rows,
     stitch_matrix,
+    summary_table,
 )
 
 SPEC = StitchSpec(methods=tuple(METHODS), n_anchors=40, settings=MethodSettings(delta=0.3))
@@ -31,15 +33,23 @@ def result(make_encoders):
     return stitch_matrix(make_encoders(), replace(SPEC, random_states=(0, 1)))
 
 
-def made_up(rng, order=("a", "b", "c"), n_states=2):
+def made_up(rng, order=("a", "b", "c"), n_states=2, methods=("relative",)):
     runs = []
     for state in range(n_states):
-        answers = {"relative": rng.integers(0, 3, size=(2, 2, 50)).astype(np.int16)}
+        answers = {name: rng.integers(0, 3, size=(2, 2, 50)).astype(np.int16) for name in methods}
         ids = np.array([f"r{row}" for row in range(50)], dtype=object)
         runs.append(StitchRun(state, ids, rng.integers(0, 3, size=50), 1, answers))
-    return StitchResult(
-        StitchSpec(methods=("relative",), order=order), ("one", "two"), ("a", "b", "c"), tuple(runs)
-    )
+    return StitchResult(StitchSpec(methods, order=order), ("one", "two"), ("a", "b", "c"), tuple(runs))
+
+
+def test_the_headline_names_the_fewest_steps_of_error_and_all_methods_of_a_tie(rng):
+    """The method with most steps was named the best by MAE, and one of several equal ones by accuracy."""
+    result = made_up(rng, methods=("relative", "whitened"))
+    steps = summary_table(result, "mae").set_index("method").stitched
+    assert f"on 2 pairs: “{steps.idxmin()}”." in headline(result, "mae")
+    for run in result.runs:
+        run.answers["whitened"] = run.answers["relative"]
+    assert "“relative” and “relative, whitened”, equally good." in headline(result)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "absolute"])
