@@ -19,6 +19,7 @@ _SEEDING_ROWS = 64  # enough to distinguish spaces
 _PRODUCTS = 2**21  # products of queries and the rows of a block: 8 MB, which stay in cache
 _FEW_PRODUCTS = 2**22  # up to this many products, the CPU finishes before a GPU has the rows
 _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
+_GRID = 2.0**-17  # far above the rounding of products of unit rows
 
 
 class Nearest(NamedTuple):
@@ -60,7 +61,9 @@ def nearest(
     if k > n:
         raise SpaceError(f"k: expected at most {n}, the rows there are, got {k}; choose fewer neighbours")
     queries = np.ascontiguousarray(queries, dtype=np.float32)
-    common = common_direction(base[:: max(1, n // _SAMPLED_ROWS)]) if unit else None
+    sample = base[:: max(1, n // _SAMPLED_ROWS)] if unit else base[:0]
+    common = common_direction(sample) if unit else None
+    tied = common is None and many_coincide(sample, n, k)
     # If all rows have nearly one direction, their products differ only in the last digits of float32.
     # Differences from a common row have the same distances, and these are exact: |x − y|² = |x|² − 2 (x·y −
     # |y|² / 2).
@@ -85,7 +88,7 @@ def nearest(
                     products = own.product(wanted[part], rows.T, "products")
                     if middle is not None:
                         products -= own.row_products(rows, rows) / 2
-                    top.add(products, numbers, part)
+                    top.add(on_grid(products) if tied else products, numbers, part)
 
         blocks = list(row_blocks(n, size))
         return in_threads(
@@ -138,6 +141,22 @@ def common_direction(sample: np.ndarray) -> np.ndarray | None:
     """The mean (d,) of some unit rows (m, d) if all of them point in nearly one direction; else None."""
     common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
     return None if 1 - common @ common > _ALIKE else common
+
+
+def many_coincide(sample: np.ndarray, n: int, k: int) -> bool:
+    """Whether more than k of n unit rows are expected to equal a query, judged by a sample (m, d) of them."""
+    sample = sample[:: max(1, len(sample) // _SAMPLED_ROWS)]
+    m = len(sample)
+    return (np.count_nonzero(sample @ sample.T > 1 - _GRID) - m) * n > k * m * (m - 1)
+
+
+def on_grid(products: Array) -> Array:
+    """Products of unit rows, rounded so that those of equal rows are equal.
+
+    Libraries round a product by its place in the matrix, so two searches with the query at one place would
+    order equal rows alike, and unrelated spaces would seem to agree.
+    """
+    return (products / _GRID).round() * _GRID
 
 
 def order_seed(unit: np.ndarray) -> int:

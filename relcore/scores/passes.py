@@ -20,7 +20,15 @@ from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 from relcore.engine.engine import Engine
-from relcore.engine.nearest import common_direction, need_k, order_seed, top_rows, without_itself
+from relcore.engine.nearest import (
+    common_direction,
+    many_coincide,
+    need_k,
+    on_grid,
+    order_seed,
+    top_rows,
+    without_itself,
+)
 from relcore.represent.similarity import AnchorAxes, RelativeProjection, clustered_rows
 from relcore.represent.translation import Procrustes, ProjectionSpec
 from relcore.scores.cka import (
@@ -359,13 +367,14 @@ class Searches:
     `queries` (q', w) are the unit vectors of all searches, one search after the other, in the coordinates of
     the space. If all rows point in nearly one direction, `common` (w,) is subtracted from queries and rows.
     Their products would differ only in the last digits, so distances order the rows. `seed` orders equally
-    near rows at random.
+    near rows at random; if many are `tied`, their products are first made equal.
     """
 
     each: tuple[Search, ...]
     queries: np.ndarray
     seed: int
     common: np.ndarray | None = None
+    tied: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,7 +479,8 @@ class Plan:
             if each:
                 stacked, common = np.concatenate(vectors), common_direction(some[side])
                 stacked = (stacked if common is None else stacked - common).astype(np.float32)
-            sides.append(Searches(each, stacked, order_seed(some[side]), common) if each else None)
+                tied = common is None and many_coincide(some[side], len(self.roles), self.request.k)
+            sides.append(Searches(each, stacked, order_seed(some[side]), common, tied) if each else None)
         return tuple(sides)
 
 
@@ -608,6 +618,7 @@ class Sums:
             scores = self.device.product(queries, block.T, "scores")
             if common is not None:
                 scores -= self.device.row_products(block, block) / 2
+            scores = on_grid(scores) if self.plan.searches[name][side].tied else scores
             numbers = self.device.put(rows[part])
             for place, search in enumerate(self.plan.searches[name][side].each):
                 mine, of_mine = scores[place * q : (place + 1) * q], numbers
