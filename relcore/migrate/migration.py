@@ -76,7 +76,7 @@ class Verdict:
     """The recommendation: `option`, "" if nothing is judged; whether it is clear, so that no other can be
     worth its cost; and why.
 
-    The sentence begins with the answer and a colon; `headline` is what follows in short, "" for the same.
+    `sentence` is the answer, a colon and the reason. `headline` is a shorter reason, "" if there is none.
     """
 
     option: str

@@ -30,7 +30,7 @@ _PER_QUERY = 10  # rows that reach the usual threshold
 class ScorePairs:
     """Cosines (q, n) of the same queries and rows in two systems; NaN if the row is the query itself.
 
-    All rows, not only the nearest: for rows chosen by one system, the other's scores are low.
+    They are of all rows, because the rows that are nearest in one system have lower cosines in the other.
     """
 
     old: np.ndarray

@@ -166,7 +166,7 @@ class Store:
         self.limit_bytes: int = environment.store_bytes() if limit_bytes is None else limit_bytes
         self._entries, self._partial = self.root / "entries", self.root / "partial"
         self._above_limit = False
-        with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
+        with _failures(f"{self.root}: expected a folder to write to", _ELSEWHERE):
             try:
                 self._make_folders()
             except OSError:
@@ -260,7 +260,7 @@ class Store:
 
     def require_writable(self) -> None:
         """Raise a StoreError, before long work, if the disk is full or missing, or permission is denied."""
-        with _failures(f"{self.root}: expected a folder to write to, got an error", _ELSEWHERE):
+        with _failures(f"{self.root}: expected a folder to write to", _ELSEWHERE):
             self._require_room(0)
             with self.scratch():
                 return
