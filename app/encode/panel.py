@@ -97,8 +97,9 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         # the sum of the times that are shown, though jobs may run beside each other
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
-        two = " The two that finish last are compared." if len(encoders) > 2 else ""
-        st.caption(f"{in_all}{two}" if encoders else "Choose one encoder or more.")
+        two = "the two that finish last" if len(encoders) > 2 else "them"
+        then = f"Explore then compares {two}." if several else ""
+        st.caption(f"{in_all} {then}" if encoders else "Choose one encoder or more.")
     if stored := [plain_name(forms.title_of(encoder)) for encoder, cost in costs.items() if cost == 0]:
         st.caption(f"{', '.join(stored)}: already in the store.")
 
@@ -117,7 +118,7 @@ def _follow() -> bool:
     awaited = jobs.pending_jobs()
     running = any(not job.status().ended for job in awaited)
     if awaited:
-        st.markdown("#### In progress" if running else "#### Not finished")
+        st.markdown("**In progress**" if running else "**Not finished**")
         follow(awaited, dismiss=jobs.forget)
     return running
 

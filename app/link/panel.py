@@ -223,7 +223,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         show(told, icon=f":material/{icon}:")
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
-    shown = bool(result.kept) or outcome.known
+    shown = len(result.kept) > result.n_seeds or outcome.known
     listed, rounds = st.columns([1.4, 1], gap="large") if shown else (st.container(), st.container())
     with rounds:
         st.subheader("Round by round", anchor=False)
@@ -266,7 +266,7 @@ def _use_button(
     any."""
     result, known, given = outcome.result, confirmed | chosen, set(_known_source_ids(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
-    label = "Use the links everywhere"
+    label = f"Use the {'links' if len(result.kept) > result.n_seeds else 'known pairs'} everywhere"
     if used:
         label = f"Confirm {counted(len(chosen), 'link')}" if chosen or missing > 0 else "Show the scores"
     clicked = st.button(
@@ -291,7 +291,7 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"When in use: scores of {scored}, with {len(anchors):,} other links as anchors."
+            else f"When in use: scores of {scored}, with {len(anchors):,} others as anchors."
         )
     if clicked:
         if chosen or not used:
@@ -310,8 +310,10 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         by_chance = round(n - n / outcome.n_shared)
         st.subheader("Wrong anchors" if pairs else "No wrong anchors", anchor=False)
         told = f"{counted(len(pairs), f'of {n:,} hidden anchors is', f'of {n:,} hidden anchors are')} wrong"
-        effect = " The scores below show how much wrong anchors cost." if pairs and outcome.scores else ""
-        caption(f"{told}; of random pairs, {by_chance:,} would be.{effect}")
+        cost = ""
+        if pairs and outcome.scores:
+            cost = " What that costs: compare “all true anchors” with “the anchors found” below."
+        caption(f"{told}; of random pairs, {by_chance:,} would be.{cost}")
     else:
         links = result.kept[result.n_seeds :]
         if not links:

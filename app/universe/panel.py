@@ -24,7 +24,7 @@ from app.sharing import keep_upload
 from app.spaces.loading import replace_spaces
 from app.tables import report_table
 from app.widgets import several_spaces, space_name
-from app.workspace import Workspace
+from app.workspace import BUNDLED, Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
@@ -170,10 +170,11 @@ def page(workspace: Workspace) -> None:
     if st.session_state.pop(OPENS, False):
         go(EXPLORE)
     own = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
-    titles = {_OWN: "Spaces of this session"} if len(own) >= _FEWEST else {}
+    chosen = len(own) >= _FEWEST or len(set(own) - set(BUNDLED)) > 1
+    titles = {_OWN: "Spaces of this session"} if chosen else {}
     titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        look = {"help": "With three spaces or more in the session, these come first."}
+        look = {"help": "With two spaces of your own in the session, these come first."}
         name = segments("Models", titles, f"universe.of{'-own' * (_OWN in titles)}", **look)
         details = (
             st.empty()
@@ -463,6 +464,10 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
             " Does your classifier need the lengths? Turn on *Keep the lengths of rows* in Method details."
         )
     if target in spaces:
+        caption(
+            f"Some held-out rows of {plain(source)}, translated, and the rows of {plain(target)} nearest to them."
+            " ✓ marks the same row."
+        )
         st.dataframe(
             _examples(universe, spaces[source], spaces[target], source, target),
             hide_index=True,
@@ -485,12 +490,13 @@ def _examples(
     near = nearest(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids))).rows
     names = _texts(target, ids)
     own = dict(zip(ids, names, strict=True))
-    return pd.DataFrame(
-        {
-            "row": [own[one] for one in some],
-            **{f"nearest {k + 1}": [names[i] for i in column] for k, column in enumerate(near.T)},
-        }
-    )
+    found = {
+        f"nearest {k + 1}": [
+            f"{'✓ ' * (ids[i] == one)}{names[i]}" for one, i in zip(some, column, strict=True)
+        ]
+        for k, column in enumerate(near.T)
+    }
+    return pd.DataFrame({"row": [own[one] for one in some], **found})
 
 
 def _texts(space: LatentSpace, ids: pd.Index) -> list[str]:

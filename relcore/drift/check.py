@@ -502,11 +502,11 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 
 
 def excess(check: Check) -> str:
-    """A check in words: ``"churn .547, threshold .050 above the noise level of .001"``."""
-    usual = "what was broken before," if check.measure.situation == ROWS else "the noise level of"
+    """A check in words: ``"churn .547 (share of …; alarm above the noise level, .001, + .050)"``."""
+    usual = "what was broken before" if check.measure.situation == ROWS else "the noise level"
     return (
-        f"{check.name} {short(check.measure.value)}, threshold {short(check.threshold)} above {usual}"
-        f" {_low(check.measure.noise)}"
+        f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; alarm above"
+        f" {usual}, {_low(check.measure.noise)}, + {short(check.threshold)})"
     )
 
 

@@ -750,7 +750,7 @@ class _Bootstrap:
         n_seeds = len(seeds[0])
         if (n_free := len(X) - n_seeds) < _FEWEST:
             none = HeldOut(float("nan"), float("nan"), (), 0, float("nan"))
-            reason = f"Too few rows to tell: {n_free} rows beside the seeds, {_FEWEST} are needed."
+            reason = f"Too few rows to tell: {n_free} rows beside the known pairs, {_FEWEST} are needed."
             return "cannot tell", reason, none
         links = links[:, np.isin(links[0], rows) & np.isin(links[1], targets)]
         links = np.stack([np.searchsorted(rows, links[0]), np.searchsorted(targets, links[1])])
@@ -768,10 +768,11 @@ class _Bootstrap:
         if not n_seeds:
             return "not found", self._not_found(scores), held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
-        advice = "The similarities among the seeds do not clearly agree either: check that they are right"
+        advice = "The similarities among these do not clearly agree either: check that they are right"
         if p < 0.05:
-            advice = "But the similarities among the seeds agree, so there is common structure: give more"
-        reason = f"Not found with {n_seeds} seeds: {scores}. {advice} (permutation test, p = {short(p, 3)})."
+            advice = "But the similarities among these agree, so there is common structure: give more"
+        test = f"permutation test, p = {short(p, 3)}"
+        reason = f"With {n_seeds} known pairs, {scores}. {advice} ({test})."
         return "not found", reason, held_out
 
     def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:
@@ -796,7 +797,7 @@ class _Bootstrap:
     def _not_found(self, scores: str) -> str:
         few = min(len(self.X), len(self.Y)) < ENOUGH
         more = f", or {ENOUGH:,} rows of each space" if few else ""
-        return f"Not found without seeds: {scores}. Give 15–30 pairs{more}."
+        return f"Without known pairs, {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
         """The stages of self-learning: all non-zero rows; in large spaces with counts, first the most

@@ -221,9 +221,8 @@ class Universe(Reported):
             text += f" Scores are of {rows} other rows, each searched among these by cosine"
             text += f"; by chance {percent(1 / high)} are found"
             if self.best_chance:
-                text += (
-                    f", {percent(self.best_chance.high)} at most in the best of {len(scores):,} pairs (95 %)"
-                )
+                most = percent(self.best_chance.high)
+                text += f", {most} at most in the best of {len(scores):,} directed pairs (95 %)"
             text += "."
         return text
 

@@ -115,7 +115,7 @@ def test_where_nearly_all_rows_are_seeds_it_cannot_be_told(n, n_seeds, enough):
     seeds = [(f"s{row}", f"t{row}") for row in range(n_seeds)]
     found = bootstrap_anchors(source, target, seeds=seeds, n_anchors=n)
     assert found.verdict != "linked"
-    assert (f"{n - n_seeds} rows beside the seeds, 8 are needed" in found.reason) is not enough
+    assert (f"{n - n_seeds} rows beside the known pairs, 8 are needed" in found.reason) is not enough
 
 
 def test_real_words():
