@@ -465,8 +465,8 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
         )
     if target in spaces:
         caption(
-            f"Some held-out rows of {plain(source)}, translated, and the rows of {plain(target)} nearest to them."
-            " ✓ marks the same row."
+            f"Some held-out rows of {plain(source)}, translated, and the rows of {plain(target)} nearest to"
+            " them. ✓ marks the same row."
         )
         st.dataframe(
             _examples(universe, spaces[source], spaces[target], source, target),
