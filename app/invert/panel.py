@@ -19,10 +19,10 @@ from app.glossary.card import caption
 from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, with_items
 from app.page_settings import remembered
 from app.panes import places_of_selected, select
-from app.plain_text import NAME, plain_html
+from app.plain_text import NAME, plain, plain_html
 from app.tables import brushing_table, report_table
-from app.widgets import bound, edit_setting
-from app.workspace import Workspace
+from app.widgets import bound, choose_anchors, edit_setting
+from app.workspace import MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general, percent, short
 from relcore.base.settings import settings_of
@@ -135,7 +135,7 @@ def _tune(tuned: bool) -> None:
 
 
 # Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
-_paired = compute.cached(3, "Inverting …")(PairedRows)
+_paired = compute.cached(3)(PairedRows)
 
 
 @compute.cached(6)
@@ -168,9 +168,13 @@ def draw(workspace: Workspace) -> None:
     usual = "labels" if "labels" in colors and workspace.view.color_by == "labels" else "error"
     if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
         color_by = st.session_state["invert.color"] = "error"
+    items = items_of(workspace)
+    st.caption(_idea(pair, workspace))
     try:
-        result = inversion_of(*chosen)
-        scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
+        with st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
+            result = inversion_of(*chosen)
+            scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
+            found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other anchors or spaces, or other settings, or undo the last step.")
@@ -178,13 +182,16 @@ def draw(workspace: Workspace) -> None:
         return
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
-    items = items_of(workspace)
-    found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
     messages.lead(lead(pair, result, found))
     st.html(STYLE)
     st.html(_recovered_table(pair, result, found, items))
     for note in result.notes:
         messages.warning(note)
+    width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
+    n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
+    if result.n_anchors < min(n, width):
+        more = {"on_click": session.guarded, "args": (choose_anchors, pair, strategy, n, state)}
+        st.button(f"Choose {n:,} anchors", key="invert.more", icon=":material/star:", **more)
     recipe = workspace.recipe(pair)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
@@ -251,20 +258,30 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
     )
 
 
+def _idea(pair: Match, workspace: Workspace) -> str:
+    """What is done here, before it is computed."""
+    source, target = map(plain, side_names(pair, workspace.inversion.route))
+    rows, same = "row" if pair.source.counts is None else "word", source == target
+    anchors, where = counted(len(workspace.anchors), "anchor"), "" if same else f" of {target}"
+    return (
+        f"Take only the similarities of each {rows} to {anchors} in {source}, and turn them back into a"
+        f" vector{where}. Is it the vector that this {rows} has {'in its space' if same else 'there'}?"
+    )
+
+
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     """What inversion recovers here, as HTML: the share of rows that are recovered, and on how many."""
-    source, target = map(plain_html, side_names(pair, result.spec.route))
-    where = "" if source == target else f" in {target}"
-    anchors, alike = counted(result.n_anchors, "anchor"), ""
+    alike = ""
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
         alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
     asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     rows = "rows" if pair.source.counts is None else "words"
+    cosine = short(float(result.scores[result.spec.title]), 2)
     return (
-        f"For <b>{percent(found.first)}</b> of the {rows}, the right one of {found.among:,}{where} is nearest"
-        f" to the recovered vector. <small>It is recovered from the {rows[:-1]}'s similarities to {anchors}"
-        f" in {source}. By chance: {percent(1 / found.among)}.{alike} Measured on {asked}.</small>"
+        f"<b>{percent(found.first)}</b> of the {rows} are found again: of {found.among:,} {rows}, the right"
+        f" one is nearest to the recovered vector (by chance {percent(1 / found.among)}). <small>Mean cosine"
+        f" of recovered and true vector: {cosine}.{alike} Measured on {asked}.</small>"
     )
 
 

@@ -344,7 +344,9 @@ class ItemOffer(live.Offer):
             )
         took = f"Encoded and answered in {milliseconds:,.0f} ms."
         if (control := every.pop("absolute", None)) and (told := _answer_in_words(control)):
-            parts.append(f"<p>Control, by coordinates, without stitching: {told}.</p>")
+            parts.append(
+                f"<p><small>Control: by coordinates, the most frequent answer is {told}.</small></p>"
+            )
         parts.append(f"<p><small>{other_methods(every)} {took}</small></p>")
         return answers, f'<div class="{_ANSWERS}">{"".join(parts)}</div>'
 
@@ -352,7 +354,7 @@ class ItemOffer(live.Offer):
 def _answer_in_words(answers: Answers) -> str:
     """The most frequent answers of stitched pairs, as HTML; "" if no pair answers."""
     leaders, count, n = answers.verdict()
-    return f"<b>{plain_html(' or '.join(leaders[:3]))}</b> in {count} of {n} pairs" if n else ""
+    return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {n} pairs" if n else ""
 
 
 def other_methods(every: Mapping[str, Answers]) -> str:
@@ -396,7 +398,8 @@ def lead(answers: Answers, truth: str = "") -> str:
         own.setdefault(answers.answer(i, j), []).append(plain_html(name_of(name)))
     own.pop("", None)
     alone = [
-        f"{and_list(names)} {'says' if len(names) == 1 else 'say'} <b>{plain_html(answer)}</b>"
+        f"{f'all {len(names)}' if len(names) == len(answers.own) > 2 else and_list(names)}"
+        f" {'says' if len(names) == 1 else 'say'} <b>{plain_html(answer)}</b>"
         for answer, names in own.items()
     ]
     rest = f"Stitching changes {changed or 'none'} of these answers. Not stitched, {'; '.join(alone)}.{known}"

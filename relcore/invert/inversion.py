@@ -555,14 +555,14 @@ def _notes(inversion: Inversion) -> list[str]:
 
 
 COLORS = ("error", "pivots", "labels")
-EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that figures can be compared
+EDGES = (0.1, 0.2, 0.3, 0.5, 1.0)  # fixed, so that figures can be compared
 ERROR_NAMES = (
-    f"error up to {general(EDGES[0])}",
+    f"below {general(EDGES[0])}",
     *(f"{general(low)} to {general(high)}" for low, high in pairwise(EDGES)),
-    f"{general(EDGES[-1])} or more",
+    f"above {general(EDGES[-1])}",
 )
-# Viridis without its ends, which are hard to see on a dark or a white page.
-ERROR_COLORS = ("#414487", "#355f8d", "#2a768e", "#218e8d", "#21a585", "#3dbc74", "#70cf57", "#b0dd2f")
+# From blue to red, because large errors must stand out on a white and on a dark page.
+ERROR_COLORS = ("#4477aa", "#3f9fb5", "#79a84b", "#d39b1c", "#dd6b3d", "#b5305f")
 
 
 def inversion_scene(
