@@ -17,6 +17,7 @@ from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
+from app.items import cut, items_of
 from app.page_settings import remembered, segments
 from app.places import CONNECT, DATA, EXPLORE, go
 from app.plain_text import plain, plain_html
@@ -164,6 +165,7 @@ _OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
 _STARTS_ITSELF = 20.0  # seconds
 _FEWEST = 3
 _SHOWN, _NEAR = 6, 3
+_LONGEST = 60  # letters of a text
 
 
 def page(workspace: Workspace) -> None:
@@ -358,6 +360,8 @@ def _show(
     left, right = st.columns([1.35, 1], gap="large")
     with left:
         _chart(workspace, universe, by_name, recipe)
+        for table in report.tables:
+            report_table(table)
     with right:
         st.markdown("**The same rows by each model**")
         drawn = _rows(recipe, universe, *spaces.items())
@@ -369,10 +373,8 @@ def _show(
                 "Move the slider, or press ▶: a row that moves has other neighbours in that model. Rows of a"
                 " model that is only turned would stay."
             )
-    for table in report.tables:
-        report_table(table)
     if spaces:
-        _translations(universe, spaces)
+        _translations(universe, spaces, by_name)
 
 
 def _exportable(
@@ -438,7 +440,9 @@ def _pick(
         session.guarded(compare, by_name[first], by_name[second])
 
 
-def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None:
+def _translations(
+    universe: Universe, spaces: Mapping[str, LatentSpace], specs: Mapping[str, SpaceSpec]
+) -> None:
     """Draw the translation of any space into any other: held-out rows with their nearest rows, and files."""
     st.markdown("### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -469,7 +473,7 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
             " them. ✓ marks the same row."
         )
         st.dataframe(
-            _examples(universe, spaces[source], spaces[target], source, target),
+            _examples(universe, spaces[source], spaces[target], source, target, specs[target]),
             hide_index=True,
             key="universe.examples",
         )
@@ -477,9 +481,9 @@ def _translations(universe: Universe, spaces: Mapping[str, LatentSpace]) -> None
 
 @compute.cached(16)
 def _examples(
-    universe: Universe, source: LatentSpace, target: LatentSpace, first: str, second: str
+    universe: Universe, source: LatentSpace, target: LatentSpace, first: str, second: str, spec: SpaceSpec
 ) -> pd.DataFrame:
-    """Held-out rows of a space, translated, with their nearest rows in the other space."""
+    """Held-out rows of a space, translated, with their nearest rows in the other space, that of `spec`."""
     ids = pd.Index(universe.test_ids)
     ids = ids[ids.isin(source.index) & ids.isin(target.index)]
     if not len(ids):
@@ -487,26 +491,26 @@ def _examples(
     some = ids[:: max(1, len(ids) // _SHOWN)][:_SHOWN]
     asked = universe.map(source.vectors[source.rows(some)], first)
     there = universe.map(target.vectors[target.rows(ids)], second)
-    near = nearest(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids))).rows
-    names = _texts(target, ids)
-    own = dict(zip(ids, names, strict=True))
+    near = ids.to_numpy()[nearest(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids))).rows]
+    shown = list(dict.fromkeys([*some, *near.ravel()]))
+    told = dict(zip(shown, _described(target, shown, spec), strict=True))
     found = {
         f"nearest {k + 1}": [
-            f"{'✓ ' * (ids[i] == one)}{names[i]}" for one, i in zip(some, column, strict=True)
+            f"{'✓ ' * (own == row)}{told[row]}" for own, row in zip(some, column, strict=True)
         ]
         for k, column in enumerate(near.T)
     }
-    return pd.DataFrame({"row": [own[one] for one in some], **found})
+    return pd.DataFrame({"row": [told[one] for one in some], **found})
 
 
-def _texts(space: LatentSpace, ids: pd.Index) -> list[str]:
-    rows = space.rows(ids)
-    if space.labels is None:
-        return list(map(str, ids))
-    return [
-        f"{one} ({space.labels[row]})" if space.labels[row] else str(one)
-        for one, row in zip(ids, rows, strict=True)
-    ]
+def _described(space: LatentSpace, ids: list[str], spec: SpaceSpec) -> list[str]:
+    """The ids with their texts, or else their labels."""
+    items = items_of(replace(Workspace(), source=spec, target=spec))
+    if items is not None and items.has_texts:
+        told = [cut(text, _LONGEST) for text in items.texts(ids)]
+    else:
+        told = [""] * len(ids) if space.labels is None else space.labels[space.rows(ids)]
+    return [f"{one} ({text})" if text else str(one) for one, text in zip(ids, told, strict=True)]
 
 
 def _translated_npy(universe: Universe, space: LatentSpace, source: str, target: str) -> bytes:
