@@ -717,7 +717,7 @@ _AFTER = {
     "Judge here, blind": judge_blind,
     "Queries that get worse": queries_that_get_worse,
     "Export adapter": export_adapter,
-    "Thresholds": thresholds,
+    "Similarity thresholds": thresholds,
     "What a cascade costs": cascade_price,
     "A cheaper index": cheaper_index,
 }

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.names import ADAPTERS
-from relcore.base.numbers import band, counted, short, signed
+from relcore.base.numbers import and_list, band, counted, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
@@ -147,13 +147,11 @@ class CheaperIndexes(Reported):
         )
 
     def describe(self) -> str:
-        best = filter(None, map(self.best, dict.fromkeys(one.option for one in self.rows)))
-        told = [
-            f"{TITLES[one.option]}: {FORM_TITLES[one.form]} ({signed(change.low)} … {signed(change.high)})"
-            for one in best
-            for change in [one.change]
-        ]
-        return f"The smallest index that does not clearly lose, by option: {'; '.join(told) or 'none'}."
+        forms: dict[str, list[str]] = {}
+        for best in filter(None, map(self.best, dict.fromkeys(one.option for one in self.rows))):
+            forms.setdefault(FORM_TITLES[best.form], []).append(TITLES[best.option])
+        told = "; ".join(f"{form}, for {and_list(options)}" for form, options in forms.items())
+        return f"Smallest index that is not clearly worse than full vectors: {told or 'none'}."
 
     def report(self) -> Report:
         """A report of each option with each form: bytes of a row, score, and the change from full vectors."""

@@ -39,7 +39,7 @@ PLAIN = {
     ),
     *("Block.id", "DownloadButton.url", "NumberInput.placeholder"),
 }
-OPENED = [f"anchors.{name}" for name in PARTS] + ["stitch.try", "migrate.Thresholds"]
+OPENED = [f"anchors.{name}" for name in PARTS] + ["stitch.try", "migrate.Similarity thresholds"]
 
 
 def strings(message: Any, place: str = "") -> Iterator[tuple[str, str]]:

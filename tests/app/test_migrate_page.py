@@ -44,7 +44,7 @@ def planted():
     return migration_spaces(n=240, n_queries=40, n_new=200)
 
 
-def open_page(specs, part="Thresholds") -> Session:
+def open_page(specs, part="Similarity thresholds") -> Session:
     workspace = Workspace(spaces=tuple(specs), source=specs[0], target=specs[1])
     return started(Session(None, workspace, ("migrate",), {f"migrate.{part}": True}))
 
