@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.hostile.cases import Case, pipe
 from tests.hostile.npy import TABLE
@@ -31,9 +32,11 @@ def run(arguments: list[str]):
     def read(folder: Path) -> int:
         from relcore.base.errors import SpaceError
         from relcore.cli import main
+        from relcore.runs.jobs import JobQueue
 
         said = io.StringIO()
-        with redirect_stderr(said), redirect_stdout(io.StringIO()):
+        seconds = patch.object(JobQueue._connect, "__defaults__", (1,))  # to wait for a scheduler
+        with seconds, redirect_stderr(said), redirect_stdout(io.StringIO()):
             code = main(arguments)
         if code == 2:
             raise SpaceError(said.getvalue().strip().removeprefix("relscope: "))
