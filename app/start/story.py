@@ -43,7 +43,7 @@ _NEAREST = 60  # words around each pivot on a map
 _USUAL = Workspace()
 _AXES = {  # of the two maps
     OWN: ("own axes", "own axes"),
-    "absolute": ("own axes", "the same axes"),
+    "absolute": ("own axes", "same axes"),
     "relative": ("by similarities", "by similarities"),
 }
 
@@ -576,7 +576,7 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-story :is(.ls-toolbar, .ls-caption) { display: none; }
 .st-key-story :is(.ls-root, .ls-hint, .ls-title, .ls-tip) { font-size: 0.9rem; }
 [data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 0; }
-.st-key-story { min-height: calc(100vh - 3rem); }
+.st-key-story { min-height: calc(100vh - 3rem); --relscope-large: 1.25; } /* names and dots of the maps */
 .st-key-story > :has(> [data-testid="stPopover"]) { margin-top: auto; } /* the exercise at the lower edge */
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
 .st-key-story-bar { flex-wrap: nowrap; gap: 0.2rem; }
@@ -588,7 +588,7 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .relscope-says { line-height: 1.4; margin-bottom: 0.4rem; }
 .relscope-number > b { font-size: 2.6rem; }
 .relscope-columns { height: 5rem; margin-bottom: 1.5rem; }
-.relscope-columns.many span { font-size: 0.48rem; }
+.relscope-columns.many > :is(:nth-child(odd), .now + div):not(.now, :last-child) span { visibility: hidden; }
 </style>"""
 _PRESENTS = "story.presents"
 

@@ -255,7 +255,7 @@ def column_title(column: str) -> str:
     return _TITLES.get(column, column.removeprefix("column:"))
 
 
-_TITLES = {"counts": "count", "source norm": "norm, first model", "target norm": "norm, second model"}
+_TITLES = {"counts": "count", "source norm": "norm, model 1", "target norm": "norm, model 2"}
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:
