@@ -290,6 +290,10 @@ _ABOUT = (
     " cascade, re-embed. Each is scored on rows that both models have embedded, with its cost. Your data stay"
     " as they are."
 )
+_EXAMPLE = (
+    "An example: should a search in {n:,} sentences change its embedding model? Five options are compared."
+    " Data, at the top left, loads your own vectors."
+)
 _OPTIONS_TOLD = (
     "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
     " and of the bridge are added{one_search}. Cascade: the new model ranks the {n} best rows of the old one."
@@ -740,6 +744,8 @@ def draw(workspace: Workspace) -> None:
     if result is None:
         about.caption(_ABOUT)
         return
+    if setup.specs[:2] == starting_models(jobs.queue().store.finished):
+        about.caption(_EXAMPLE.format(n=len(setup.old)))
     st.session_state[_COMPARED] = setup.specs[:2]
     unjudged, result = result.relevance == NEIGHBOURS, with_blind_verdict(setup, result)
     show_verdict(setup, result)
