@@ -24,7 +24,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import FIGURES, FORMER_DATA, FORMER_FIGURES, FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import exportable
-from relcore.encoders.encoder import DatasetSpec, encoder_from_json
+from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
 from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 from tests.plugins.conftest import _installed
@@ -217,7 +217,7 @@ def test_every_figure_of_the_version_opens_or_is_refused_with_the_study_that_dra
 READ_AND_WRITE = {
     "space": (SpaceSpec.from_json, SpaceSpec.to_json),
     "dataset": (DatasetSpec.from_json, DatasetSpec.to_json),
-    "encoder": (encoder_from_json, lambda encoder: encoder.to_record()),
+    "encoder": (encoder_from_json, Encoder.to_record),
     "study": (StudySpec.from_json, StudySpec.to_json),
     "stitching": (partial(records.from_json, StitchSpec), records.to_json),
 }

@@ -309,12 +309,12 @@ def _opened_row(row: PaperRow, results: dict[str, Ours]) -> None:
     if parts and row.differs:
         parts.append(small_print(row.differs, "Differences from the paper:"))
     missing = row.why_not or "No result with the row's settings."
-    right.html("".join(parts) or small_print(missing, "" if _NOTHING in missing else "Not measured here:"))
     for kind in studies_of(row):
         with ways:
             _explore(row, f"Open the study: {STUDIES[kind].title}", kind)
-        if conclusion := panel.conclusion_of(_spec_of(row, kind)):
-            right.markdown(f"**The study {plain(STUDIES[kind].title)}:** {conclusion}")
+        with right:
+            panel.draw_finished(_spec_of(row, kind), f"papers.{row.id}")
+    right.html("".join(parts) or small_print(missing, "" if _NOTHING in missing else "Not measured here:"))
     if row.page != "studies":
         with ways:
             _explore(row, f"Open in {_place(row)[1] or _place(row)[0].title}")

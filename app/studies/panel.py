@@ -283,12 +283,13 @@ def _results(runs: StudyRuns, live: bool) -> None:
         st.caption(f"{counted(n, 'run')} shown came with Relscope. Your runs replace them one by one.")
     report = study_report(runs, table, queue().store)
     st.markdown(f"**{plain(report.sentence)}**")
-    chart = _figure(runs, table, live)
+    chart = _figure(runs, table)
     if chart and not live:
         exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
     findings = report.tables[1]
     if findings.shown and (chart or not live):
-        report_table(findings)
+        with st.expander("All findings with intervals", icon=":material/table_rows:"):
+            report_table(findings)
     if not live:
         _runs(runs, table)
 
@@ -313,7 +314,7 @@ def _rows() -> dict[tuple[str, bool], dict[str, Any]]:
     return {}
 
 
-def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
+def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str | None:
     charts = runs.study.charts(runs.spec.settings, table)
     if not charts:
         st.caption("No run has finished training yet.")
@@ -325,12 +326,14 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
             list(charts),
             default=chart,
             required=True,
-            key=f"studies.{runs.study.kind}.chart",
+            key=f"{place}.{runs.study.kind}.chart",
             label_visibility="collapsed",
         )
         chart = chosen if chosen in charts else chart
+    if runs.study.reading:
+        st.caption(f"How to read it: {plain(runs.study.reading)}")
     figure = chart_exportable(charts[chart]).interactive(exports.theme())  # its conclusion is shown above it
-    exports.chart(figure, f"studies.figure-{chart}")
+    exports.chart(figure, f"{place}.{runs.study.kind}.figure-{chart}")
     return chart
 
 
@@ -345,11 +348,13 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     exports.download("All runs as CSV", csv, name, "text/csv", "studies.csv", type="tertiary")
 
 
-def conclusion_of(spec: StudySpec) -> str:
-    """The conclusion of the finished runs, as Markdown; "" if they are too few."""
+def draw_finished(spec: StudySpec, place: str) -> None:
+    """Draw the conclusion and the charts of the finished runs, if there are any."""
     runs = StudyRuns(study_of(spec.kind), spec)
-    table = _table(runs)
-    return "" if table.empty else plain(runs.study.conclusion(spec.settings, table))
+    if not (table := _table(runs)).empty:
+        conclusion = plain(runs.study.conclusion(spec.settings, table))
+        st.markdown(f"**The study {plain(runs.study.title)}:** {conclusion}")
+        _figure(runs, table, place)
 
 
 def page(workspace: Workspace) -> None:

@@ -3,10 +3,10 @@ with a picture.
 
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished] [--only-texts]
 
-Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all
-that are there. Each is what its page computes with its default settings. The groups take 10 s to an hour of
-one core. Commit first: date and commit are written beside the results. The findings in docs/places.md are
-then written from the runs that come with Relscope; with --only-texts nothing else is.
+Groups: digits, sentences, study-encoders, bootstrap, differences, migration-example, and the names of
+studies; default: all that are there. Each is what its page computes with its default settings. The groups
+take 10 s to an hour of one core. Commit first: date and commit are written beside the results. The findings
+in docs/places.md are then written from the runs that come with Relscope; with --only-texts nothing else is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import StitchSpec, share_rows
 from relcore.studies.papers import commit_of
-from relcore.studies.study import StudyRuns, StudySpec, finished_run, study_of
+from relcore.studies.study import StudyRuns, StudySpec, dataset_of, encoders_of, finished_run, study_of
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own
@@ -100,6 +100,11 @@ def keys_of(group: str, store: Store) -> list[str]:
     """Compute a group: its keys."""
     if group in EXAMPLES:
         return example_keys(group, store)
+    if group == "study-encoders":
+        dataset, encoders = load_dataset(dataset_of("digits"), store), encoders_of("digits")
+        for encoder in encoders:
+            encode(dataset_of("digits"), encoder, store)
+        return [encoding_key(dataset.digest, encoder) for encoder in encoders]
     if group == "bootstrap":
         return [finish(BootstrapSpec(), [load_words(name) for name in BUNDLED], store)]
     if group == "differences":

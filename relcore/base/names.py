@@ -448,6 +448,7 @@ _ENCODERS = {
         "or mlp, cnn, residual, vit: of this architecture",
     ),
     "pixels": Named("Pixels and edges", ".encoders.images:PixelComponents"),
+    "distorted-vision": Named("Small networks, distorted pictures", ".encoders.vision:DistortedVision"),
     "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
     "pretrained-vision": Named(
         "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"

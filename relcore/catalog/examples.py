@@ -9,7 +9,7 @@ from relcore.encoders.datasets import TASK
 from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.encoders.sentences import PooledWords
 from relcore.encoders.transformers import MiniLM
-from relcore.encoders.vision import SmallVision
+from relcore.encoders.vision import DistortedVision
 from relcore.runs.entries import BundledResults, FinishedGroup
 
 
@@ -31,7 +31,7 @@ EXAMPLES = {
         " random start.",
         1797,
         DatasetSpec("digits"),
-        tuple(SmallVision(name, epochs=36, distort=True) for name in ("mlp", "cnn", "residual", "vit")),
+        tuple(DistortedVision(name) for name in ("mlp", "cnn", "residual", "vit")),
     ),
     "sentences": Example(
         "Wikipedia sentences, three encoders",

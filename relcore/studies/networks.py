@@ -80,7 +80,7 @@ _LEVELS = ("procrustes", "not stitched", "most frequent class")
 
 class Pruning(Study):
     """Rows of a source are translated through pruned anchors for each δ and ω. They are compared with the
-    true rows of the target (cosine) and classified by a logistic head of the target (accuracy). "Within"
+    true rows of the target (cosine) and classified by the target's logistic classifier (accuracy). "Within"
     inverts the target's own relative rows. A larger δ keeps fewer, more different anchors; ω prunings are
     averaged.
     """
@@ -96,6 +96,7 @@ class Pruning(Study):
     )
 
     shared = "data route n_anchors spaces"
+    reading = "A cell is one setting: δ grows to the right, ω downwards. Dark cells recover the rows best."
     cost: ClassVar = {"digits": 2.0, "sentences": 30.0, "words": 30.0}
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
@@ -117,7 +118,7 @@ class Pruning(Study):
             ),
             "within": ("Within the target", "cosine, by the same prunings"),
             "accuracy": (
-                "Head of the target",
+                "Classifier of the target",
                 f"accuracy; not stitched {levels['not stitched']}, chance {levels['most frequent class']}",
             ),
         }
@@ -346,8 +347,8 @@ _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
 class AnchorCount(Study):
-    """Fig. 6: logistic heads on relative and whitened rows of frozen encoders, with random training rows as
-    anchors.
+    """Fig. 6: logistic classifiers on relative and whitened rows of frozen encoders. Anchors are random
+    training rows.
     """
 
     version = 2
@@ -363,6 +364,7 @@ class AnchorCount(Study):
         states("the anchors and, of sentences, the test rows", 5),
     )
     by, measures = "n_anchors", MEASURES
+    reading = "Enough anchors are where a line reaches the dashed one, which is not stitched."
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         return grid(options, "data", n_anchors=_COARSE if options["grid"] == "coarse" else _PAPER)
@@ -392,7 +394,7 @@ class AnchorCount(Study):
         enough = _enough_anchors(table, OWN, rows)
         return enough and (
             f"The accuracy without stitching is {short(average(table, OWN))}. To come within 5 % of it,"
-            f" stitched heads need {enough}."
+            f" stitched classifiers need {enough}."
         )
 
 
@@ -429,15 +431,16 @@ class TrainingRelative(Study):
         Option(
             "n_anchors", "Anchors", (100, 300, 500), 500, help="Random training rows; the paper takes 500."
         ),
-        states("the anchors and the head's first weights", 6, (3, 6, 10)),
+        states("the anchors and the classifier's first weights", 6, (3, 6, 10)),
     )
 
     shared, varied = "data n_anchors", {"features": _FORMS}
+    reading = "Where training on relative rows costs accuracy, points are lower than those of absolute rows."
     cost: ClassVar = {"digits": 85.0, "sentences": 110.0}
 
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)
-        report(0, 1, f"heads on {settings['features']} features")
+        report(0, 1, f"classifiers on {settings['features']} features")
         spec = StitchSpec(
             (settings["features"],),
             "mlp",
@@ -496,6 +499,7 @@ class TrainedCount(Study):
         Option("epochs", "Epochs", (5, 12, 20), 12),
         states("the anchors and both networks' first weights"),
     )
+    reading = "Enough anchors are where a line reaches the dashed one, a network trained on absolute rows."
     by, measures = "n_anchors", {**_MEASURES, "absolute": "absolute, not stitched"}
 
     shared, varied = "architecture epochs", {"n_anchors": _COUNTS}
@@ -519,7 +523,7 @@ class TrainedCount(Study):
         enough = _enough_anchors(table, "absolute", rows)
         return enough and (
             f"The accuracy on absolute rows is {short(average(table, 'absolute'))}. To come within 5 % of it,"
-            f" a head needs {enough}."
+            f" a classifier needs {enough}."
         )
 
 
@@ -651,6 +655,10 @@ class SimilarityPerformance(Study):
                 " first."
             ),
         ),
+    )
+
+    reading = (
+        "A point is a network: further right it is more like the reference, further up it is more accurate."
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:

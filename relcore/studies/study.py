@@ -298,6 +298,8 @@ class Study(ABC):
     shared, varied
         For the default runs: names of the options that are settings of every run; and the values of each
         further setting, or the name of the option with these values.
+    reading : str
+        A sentence that says how to read the charts.
     cost : seconds, or by the value of a setting
         Time of a run on one core, if `seconds` does not compute it.
     """
@@ -309,6 +311,7 @@ class Study(ABC):
     by: ClassVar[str] = ""
     measures: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[Mapping[Any, str]] = {}
+    reading: ClassVar[str] = ""
     cost: ClassVar[float | Mapping[str, float]] = 5.0
 
     def __init__(self, kind: str) -> None:
@@ -729,12 +732,12 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
 
 OWN = "absolute, same space"
 MEASURES = {
-    "relative, same space": "relative heads, same space",
-    "relative, stitched": "relative heads, stitched",
-    "whitened, same space": "whitened heads, same space",
-    "whitened, stitched": "whitened heads, stitched",
+    "relative, same space": "relative, same space",
+    "relative, stitched": "relative, stitched",
+    "whitened, same space": "whitened, same space",
+    "whitened, stitched": "whitened, stitched",
 }
-BASELINES = {"absolute heads, not stitched": OWN, "chance": "chance"}
+BASELINES = {"absolute, not stitched": OWN, "chance": "chance"}
 
 
 def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, Any]:
