@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -555,14 +554,10 @@ def _notes(inversion: Inversion) -> list[str]:
 
 
 COLORS = ("error", "pivots", "labels")
-EDGES = (0.1, 0.2, 0.3, 0.5, 1.0)  # fixed, so that figures can be compared
-ERROR_NAMES = (
-    f"below {general(EDGES[0])}",
-    *(f"{general(low)} to {general(high)}" for low, high in pairwise(EDGES)),
-    f"above {general(EDGES[-1])}",
-)
+EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that figures can be compared
+ERROR_NAMES = (*(f"< {general(edge)}" for edge in EDGES), f"≥ {general(EDGES[-1])}")  # all fit on one line
 # From blue to red, because large errors must stand out on a white and on a dark page.
-ERROR_COLORS = ("#4477aa", "#3f9fb5", "#79a84b", "#d39b1c", "#dd6b3d", "#b5305f")
+ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
 
 
 def inversion_scene(
