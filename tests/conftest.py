@@ -4,6 +4,7 @@ browser per process.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -15,6 +16,16 @@ for library in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
 
 # Most tests read their own files, in place; those of the confined reader and of hostile files switch it on.
 os.environ.setdefault("RELSCOPE_CONFINED", "0")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported stays, and to look through it for garbage takes seconds."""
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 @pytest.hookimpl(optionalhook=True)
