@@ -16,9 +16,8 @@ from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
-from relcore.catalog.catalog import SpaceSpec, kept_ids, unscored_ids
+from relcore.catalog.catalog import SpaceSpec, kept_ids, space_name, unscored_ids
 from relcore.compare.reports import ExactScores
-from relcore.files.formats import suffix_of
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.matching import Match
 
@@ -45,17 +44,6 @@ def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str,
     if widget.__name__ in ("selectbox", "radio"):
         return {"index": list(settings["options"]).index(value)}
     return {"default" if widget.__name__ in ("segmented_control", "multiselect", "pills") else "value": value}
-
-
-def space_name(spec: SpaceSpec) -> str:
-    """The last part of a file's path without the suffix; for an index, its collection."""
-    if spec.source == "encoding":
-        return spec.name
-    if spec.source == "index":
-        return spec.option("table") or Path(spec.name).stem
-    name = spec.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
-    suffix = suffix_of(Path(name)) if spec.source == "file" else None
-    return name[: -len(suffix)] if suffix else name
 
 
 def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:

@@ -892,6 +892,17 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
     return spec if spec.rows_of != spec else renamed_spec(spec, BY_ROW, f"{spec.name} · by row")
 
 
+def space_name(spec: SpaceSpec) -> str:
+    """The last part of a file's path without the suffix; for an index, its collection."""
+    if spec.source == "encoding":
+        return spec.name
+    if spec.source == "index":
+        return spec.option("table") or Path(spec.name).stem
+    name = spec.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    suffix = suffix_of(Path(name)) if spec.source == "file" else None
+    return name[: -len(suffix)] if suffix else name
+
+
 def is_linked(spec: SpaceSpec, source: SpaceSpec, target: SpaceSpec) -> bool:
     """Whether a space is the source or the target with new ids from a link."""
     renamed = spec.source == "renamed" and spec.option("key") != BY_ROW

@@ -144,6 +144,14 @@ class Lines:
         """Whether all x are whole numbers."""
         return not self.log_x and all((line.x % 1 == 0).all() for line in self.lines if len(line))
 
+    @property
+    def log_ticks(self) -> list[float]:
+        """The labelled x of a logarithmic axis: 1, 2 and 5 in each power of ten, or the powers if they are
+        many. Plotly labels 2 and 5 without their power, Matplotlib powers only."""
+        xs = np.concatenate([line.x for line in self.lines])
+        powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
+        return np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel().tolist()
+
     def table(self) -> pd.DataFrame:
         """The plotted numbers: name, x, y, low, high, label; baselines have no x, marks no y."""
         parts = []

@@ -292,6 +292,8 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             handles.append(Line2D([], [], **look, label=f"{name}: {general(value)}"))
         if lines.log_x:
             axes.set_xscale("log")
+            low, high = axes.get_xlim()
+            axes.set_xticks([tick for tick in lines.log_ticks if low <= tick <= high])
             axes.xaxis.set_major_formatter(lambda value, position: general(value))
             axes.xaxis.set_minor_formatter(lambda value, position: "")
         if lines.counts:

@@ -112,10 +112,8 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
         figure.add_annotation(text="<br>".join(map(plain_text, note)), x=0, y=1, **_ON_PAPER, **look)
     figure.update_xaxes(**_title(lines.x_title), type="log" if lines.log_x else "linear")
-    if lines.log_x and any(map(len, lines.lines)):  # Plotly would label 2 and 5 without their power of ten
-        xs = np.concatenate([line.x for line in lines.lines])
-        powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
-        ticks = np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel()
+    if lines.log_x:
+        ticks = lines.log_ticks
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
     xs = {x for line in lines.lines for x in line.x}
     if lines.counts and len(xs) <= 15:  # for few whole numbers Plotly also labels halves

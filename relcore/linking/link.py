@@ -22,7 +22,7 @@ from relcore.base.rows import mean_row
 from relcore.base.settings import setting
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
-from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec, space_name
 from relcore.catalog.task import Recipe, Task, load_all
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
@@ -405,10 +405,13 @@ class Outcome(Reported):
             tested = f"{counted(jaccard.n, 'held-out row')} (no anchors, not matched with one)"
             tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
             caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
-            head, *cells = score_cells(score_table(self.scores))
-            shown = [["relative to", *head[1:]], *([_SETS[form], *rest] for form, *rest in cells)]
+            head, *cells = score_cells(self.score_table())
+            shown = [["relative to", *head[1:]], *cells]
             tables.append(Table(shown=shown, title="Scores of the anchors", caption=caption))
         return Report(f"{self.headline} {result.reason}", tables, facts, figures=figures)
+
+    def score_table(self) -> pd.DataFrame:
+        return score_table({_SETS[form]: scores for form, scores in self.scores.items()})
 
     def wrong(self) -> Pairs:
         """The wrong anchors except seeds: source id and the id that it was matched with."""
@@ -638,7 +641,8 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
     def draw(self, result: Outcome | None = None) -> Exportable:
         outcome, method = result or self._computed(), self.bootstrap.method
         by_round = shares(method, outcome.result.history)
-        chart = rounds_chart(method, by_round, f"Verdict: {outcome.verdict}")
+        ends = f"{space_name(self.source)} → {space_name(self.target)}"
+        chart = rounds_chart(method, by_round, f"{ends}: {outcome.verdict}")
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
 
     def _computed(self) -> Outcome:
@@ -657,9 +661,7 @@ class BootstrapScores(BootstrapRounds):
         if not outcome.scores:
             got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        return scores_exportable(
-            score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores"
-        )
+        return scores_exportable(outcome.score_table(), self.to_json(), name="relscope-bootstrap-scores")
 
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:

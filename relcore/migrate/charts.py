@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
+from relcore.catalog.catalog import space_name
 from relcore.catalog.task import SpacesRecipe
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
@@ -44,7 +45,10 @@ class MigrationChart(SpacesRecipe, figure="migration-options"):
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         result = result or self._computed()
-        return chart_exportable(chart_of(result), self.to_json(), "relscope-migration", result.table)
+        old, new = map(space_name, self.spaces[:2])
+        note = f"{old} → {new}; {len(result.queries):,} queries search {result.n_rows:,} rows"
+        chart = replace(chart_of(result), note=note)
+        return chart_exportable(chart, self.to_json(), "relscope-migration", result.table)
 
     def _computed(self) -> MigrationResult:
         return self.migration.run(self.loaded())
