@@ -264,11 +264,16 @@ class JobQueue:
             if self.store.has(key, own=here):
                 done = job is not None and job._status.state == "done"
                 return self._remember(job if done else Job(self, key, title, "done", function, kwargs))
-            self._connect()
-            job = Job(self, key, title, "queued", function, kwargs, priority, expected, here)
+            starts = self._client is None and not self.address
+            if not starts:
+                self._connect()
+            job = self._remember(Job(self, key, title, "queued", function, kwargs, priority, expected, here))
             inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
             job._pins.add(self.store.root, [key, *inputs])
-            self._dispatch(self._remember(job))
+            if starts:  # processes take seconds to start, for which no page should wait
+                threading.Thread(target=self._send, args=(job, 1, 10), daemon=True).start()
+            else:
+                self._dispatch(job)
             return job
 
     def job(self, key: str) -> Job | None:
@@ -372,15 +377,19 @@ class JobQueue:
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
             job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
-        for _ in range(RECONNECTS):  # Dask's own retries wait longer each time
+        self._send(job, RECONNECTS, 3)
+
+    def _send(self, job: Job, tries: int, seconds: int) -> None:
+        """Dispatch a job once there is a scheduler, which is waited for so many seconds at each try."""
+        for _ in range(tries):  # Dask's own retries wait longer each time
             with self._lock:
                 if job._ended.is_set():
                     return
                 try:
-                    self._connect(3)
+                    self._connect(seconds)
                     self._dispatch(job)
                     return
-                except JobQueueError as error:
+                except (JobQueueError, OSError) as error:
                     failed = f"{error}; finished parts are kept"
             time.sleep(1)
         job._end("failed", failed)

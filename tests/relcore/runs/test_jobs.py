@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from relcore.base.errors import SpaceError
+from relcore.runs import jobs
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue, JobQueueError, connect, warn_of_open
 from relcore.runs.store import Store
@@ -352,3 +353,19 @@ def test_processes_of_this_machine_that_do_not_answer_are_named_so(monkeypatch):
         JobQueueError, match=r"^tcp://127\.0\.0\.1:1: expected a Dask scheduler, got no answer in 1 s"
     ):
         connect("tcp://127.0.0.1:1", 1, 1)
+
+
+def test_a_first_job_waits_for_no_process_and_says_why_none_started(monkeypatch, tmp_path, key, log):
+    asked = threading.Event()
+
+    def connect(*_):
+        assert asked.wait(60)
+        raise JobQueueError("the machine is busy")
+
+    monkeypatch.setattr(jobs, "connect", connect)
+    job = JobQueue(store=Store(tmp_path)).submit(key, count, title="t", log=log, n=1)
+    assert job.status().state == "queued"
+    asked.set()
+    ended = job.wait(60)
+    assert ended.state == "failed"
+    assert "the machine is busy" in ended.error
