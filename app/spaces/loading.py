@@ -96,10 +96,13 @@ def describe(
     `tables` may describe its rows, and `proposed` most likely does; `known` holds how tables were read.
     """
     known = {} if known is None else known
-    table = _choose_table(path, tables, proposed) if tables else None
+    table, buttons = None, None
+    if tables:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            table, buttons = _choose_table(path, tables, proposed), st.container(width="content")
     above = table in known
     if table and not above:
-        known[table] = choose_columns(table, of_metadata=True)
+        known[table] = choose_columns(table, buttons)
     is_table = not table and path.suffix.lower() in TABLES
     read = known[table] if table else choose_columns(path) if is_table else None
     matrix = _choose_matrix(path, options)
@@ -169,12 +172,13 @@ def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> 
     return None if chosen == _NONE else tables[chosen]
 
 
-def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
+def choose_columns(path: Path, beside: DeltaGenerator | None = None) -> Read | None:
     """Draw the columns and their choosers; None, with a message, while a column is unclear.
 
-    For metadata, every role becomes an option, so that a later guess changes nothing.
+    For metadata, drawn `beside` their chooser, every role becomes an option, so that a later guess changes
+    nothing.
     """
-    read = reading.metadata_columns if of_metadata else reading.column_roles
+    read = reading.metadata_columns if beside else reading.column_roles
     encoding = sources.choose_encoding(path)
     if encoding is None:
         return None
@@ -183,7 +187,8 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
         return read_about(read, path, replace(choices, encoding=encoding))
 
     try:
-        choices = _column_choosers([column.name for column in roles().columns], path, roles)
+        with beside or st.container():
+            choices = _column_choosers([column.name for column in roles().columns], path, roles)
         columns = roles(choices)
     except SpaceError as error:
         messages.error(error)
@@ -191,7 +196,7 @@ def choose_columns(path: Path, *, of_metadata: bool = False) -> Read | None:
     if columns.note:
         st.caption(f"Read with {plain(columns.note)}.")
     _draw_columns(columns, path, encoding)
-    if of_metadata:
+    if beside:
         places = {option: columns.place(role) for option, role in _ROLES.items()}
         chosen = {option: columns.columns[at].name for option, at in places.items() if at is not None}
     else:

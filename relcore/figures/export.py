@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape, unescape
 from importlib import import_module
@@ -345,10 +345,10 @@ def chart_exportable(
 
 
 def scores_exportable(
-    scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores"
+    scores: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores", note: str = ""
 ) -> Exportable:
-    latex = partial(printed_scores, scores)
-    return chart_exportable(score_points(scores), recipe, name, latex, lambda: scores)
+    latex, points = partial(printed_scores, scores), replace(score_points(scores), note=note)
+    return chart_exportable(points, recipe, name, latex, lambda: scores)
 
 
 def histogram_exportable(

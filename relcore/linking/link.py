@@ -641,9 +641,12 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
     def draw(self, result: Outcome | None = None) -> Exportable:
         outcome, method = result or self._computed(), self.bootstrap.method
         by_round = shares(method, outcome.result.history)
-        ends = f"{space_name(self.source)} → {space_name(self.target)}"
-        chart = rounds_chart(method, by_round, f"{ends}: {outcome.verdict}")
+        chart = rounds_chart(method, by_round, f"{self._ends}: {outcome.verdict}")
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
+
+    @property
+    def _ends(self) -> str:
+        return f"{space_name(self.source)} → {space_name(self.target)}"
 
     def _computed(self) -> Outcome:
         return self.bootstrap.run(load_all((self.source, self.target), self.digests, self.figure))
@@ -661,7 +664,8 @@ class BootstrapScores(BootstrapRounds):
         if not outcome.scores:
             got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        return scores_exportable(outcome.score_table(), self.to_json(), name="relscope-bootstrap-scores")
+        name = "relscope-bootstrap-scores"
+        return scores_exportable(outcome.score_table(), self.to_json(), name, self._ends)
 
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
