@@ -28,7 +28,7 @@ from relcore.catalog.catalog import (
     with_kept,
     with_unscored,
 )
-from relcore.catalog.row_tables import TableColumns
+from relcore.catalog.row_tables import TableColumns, is_pairing_unknown
 from relcore.compare import columns, scene
 from relcore.compare.columns import neighbour_agreement
 from relcore.encoders.encoder import dataset_place
@@ -113,6 +113,11 @@ def _content(argument: Any) -> Hashable:
 
 
 _digest = MadeOnce(digest_of)  # of a read-only array
+
+
+def is_paired_by_order(*pair: SpaceSpec) -> bool:
+    """Whether only an order that nobody has confirmed pairs the rows of two spaces."""
+    return is_pairing_unknown(pair, [load_space(spec) for spec in pair])
 
 
 def pair_key(pair: Match) -> str:

@@ -30,7 +30,6 @@ from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
-from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.engine.device import cached_size
 from relcore.files import selections
 from relcore.spaces.ids import GuessedIds
@@ -128,7 +127,8 @@ def _draw() -> None:
                 if place is EXPLORE:
                     _models(workspace)
                 pair = _pair_with_caption(workspace, bar, workspace.models if place is EXPLORE else ())
-                if pair and (place is EXPLORE or not _is_unpaired(workspace, pair)):
+                scored = place is EXPLORE or (place is CONNECT and open_tab(CONNECT.key) == "Invert")
+                if pair and (scored or not _is_unpaired(workspace, pair)):
                     _anchors(workspace, pair)
         with st.container(horizontal=True, vertical_alignment="center", key="history"):
             _undo_and_redo()
@@ -238,8 +238,7 @@ def _pair_with_caption(
 
 
 def _is_unpaired(workspace: Workspace, pair: Match) -> bool:
-    ends = workspace.source, workspace.target
-    return not pair.others and is_pairing_unknown(ends, list(map(compute.load_space, ends)))
+    return not pair.others and compute.is_paired_by_order(workspace.source, workspace.target)
 
 
 def _notes(workspace: Workspace, pair: Match) -> None:

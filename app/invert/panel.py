@@ -170,6 +170,8 @@ def draw(workspace: Workspace) -> None:
         color_by = st.session_state["invert.color"] = "error"
     items = items_of(workspace)
     st.caption(_idea(pair, workspace))
+    if not pair.others and compute.is_paired_by_order(workspace.source, workspace.target):
+        st.caption(":material/link: Paired by row order. If that is wrong, Link finds the pairs.")
     try:
         with st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
             result = inversion_of(*chosen)

@@ -15,7 +15,6 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.runs.entries import digest_of
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
@@ -56,8 +55,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         only = f"; {alone[0]:,} only in the first, {alone[1]:,} only in the second" if any(alone) else ""
         names = " and ".join(plain_name(space.name) for space in (pair.source, pair.target))
         zero = f"; {counted(pair.n_zero, 'zero vector')} left out" if pair.n_zero else ""
-        ends, n = (workspace.source, workspace.target), counted(len(pair), "row")
-        unknown = is_pairing_unknown(ends, list(map(compute.load_space, ends)))
+        n, unknown = counted(len(pair), "row"), compute.is_paired_by_order(workspace.source, workspace.target)
         shared = f"have {n} each, not paired yet" if unknown else f"share {n}"
         st.caption(f"{names} {shared}{only}{zero}.")
     check.draw(workspace)

@@ -85,8 +85,10 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         except SpaceError as error:
             messages.error(error)
             return None, details
-    left_out = [spec for spec in workspace.models[:2] if setup and not example and spec not in setup.specs]
-    if left_out:
+    left_out = [
+        spec for spec in workspace.models[:2] if setup and spec not in (own if example else setup.specs)
+    ]
+    if left_out and not (example and left_out[0].source == "bundled"):
         names = plain(" and ".join(map(space_name, left_out)))
         st.caption(
             f"Not here: {names}, of the chosen pair. Stitch needs a label for most rows, and the same in all."

@@ -33,7 +33,6 @@ from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
 from relcore.catalog.examples import EXAMPLES, example_spaces
-from relcore.catalog.row_tables import is_pairing_unknown
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
 from relcore.engine.nearest import nearest
@@ -223,11 +222,9 @@ def page(workspace: Workspace) -> None:
 
 def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
     """Those of these spaces that only an order that nobody has confirmed pairs with another one."""
-    return [one for one in specs if any(_is_paired_by_order(one, other) for other in specs if other != one)]
-
-
-def _is_paired_by_order(*pair: SpaceSpec) -> bool:
-    return is_pairing_unknown(pair, list(map(compute.load_space, pair)))
+    return [
+        one for one in specs if any(compute.is_paired_by_order(one, other) for other in specs if other != one)
+    ]
 
 
 def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
@@ -258,7 +255,7 @@ def _largest_sharing_group(
 
     def share(one: SpaceSpec, other: SpaceSpec) -> bool:
         return isinstance(compute.shared_rows(one, other), int) and not (
-            sure and _is_paired_by_order(one, other)
+            sure and compute.is_paired_by_order(one, other)
         )
 
     groups: list[list[SpaceSpec]] = []
