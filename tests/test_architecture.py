@@ -57,7 +57,7 @@ OWNERS = {
     "datasets": ("relcore.encoders",),
     "lancedb": ("relcore.stores",),
     "onnx": ("relcore.migrate",),
-    "mcp": ("relcore.commands.mcp",),
+    "mcp": ("relcore.commands.servers",),
     "anywidget": ("relcore.panes.widget",),
     "traitlets": ("relcore.panes.widget",),
 }

@@ -1,4 +1,4 @@
-"""available: two lists of spaces, without and with the network; or the content of one file or folder."""
+"""The commands that list spaces and what a file holds, and that encode a dataset, as in Data."""
 
 from __future__ import annotations
 

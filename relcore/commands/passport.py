@@ -1,4 +1,6 @@
-"""passport: make one, or check new vectors against it; the exit code of a check decides in CI."""
+"""The commands that make a passport or check vectors against one, and that find the models of a collection.
+Their exit codes decide in CI.
+"""
 
 from __future__ import annotations
 

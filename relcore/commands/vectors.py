@@ -1,4 +1,4 @@
-"""project: write a space relative to anchors as a file of vectors, which is a space again."""
+"""The commands that write vectors: relative to anchors, mapped by an adapter, or for Embedding Atlas."""
 
 from __future__ import annotations
 

@@ -467,7 +467,7 @@ def an_agent(rng: Rng) -> Case:
 
     def call(arguments: list[str]) -> tuple[int, str]:
         from relcore.base import access
-        from relcore.commands import mcp
+        from relcore.commands import servers as mcp
 
         err = io.StringIO()
         try:
@@ -478,7 +478,7 @@ def an_agent(rng: Rng) -> Case:
         return code, err.getvalue()
 
     def read(folder: Path) -> Any:
-        from relcore.commands import mcp
+        from relcore.commands import servers as mcp
 
         with patch.dict(os.environ, mcp._environment([str(folder / "open")])):
             os.environ.pop("RELSCOPE_DATA", None)

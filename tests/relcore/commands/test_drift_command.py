@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from relcore.cli import main
-from relcore.commands.pairs import GATES
+from relcore.commands.spaces import GATES
 from relcore.drift.check import Thresholds, read_thresholds
 
 HOSTILE = "a|b<script>&\"'\x1b[2J\x00]]>`@all`"

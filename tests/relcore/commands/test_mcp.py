@@ -12,7 +12,7 @@ import pytest
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.cli import main
-from relcore.commands import mcp
+from relcore.commands import servers as mcp
 
 ASKED = {
     "available": ({"data": "."}, ["available", "--data", "."]),
