@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, ForwardRef, Generic, TypeVar, get_args, get_origin
 
@@ -146,6 +146,30 @@ class Recipe(ABC):
         kept = {name: value for name, value in settings if value or name not in newer}
         return {"relscope": __version__, "figure": self.figure, **kept}
 
+    def loaded(self) -> list[LatentSpace]:
+        """Its spaces, in the order of the fields: encoded again if the store lacks them, and checked against
+        its `digests`.
+        """
+        values = [value if type(value) is tuple else (value,) for value in self._values()]
+        specs = [one for several in values for one in several if isinstance(one, SpaceSpec)]
+        digests = self.digests or [""] * len(specs)
+        if len(digests) != len(specs):
+            raise SpaceError(
+                f"recipe of {self.figure}: expected {len(specs)} digests, one per space, got {len(digests)}"
+            )
+        spaces = [load(spec, again=True) for spec in specs]
+        for space, digest in zip(spaces, digests, strict=True):
+            need_same_content(space, digest)
+        return spaces
+
+    def computed(self, result: Any = None) -> Any:
+        """The result, or that of its task on its spaces if there is none."""
+        task = next(one for one in self._values() if isinstance(one, Task))
+        return task.run(self.loaded()) if result is None else result
+
+    def _values(self) -> list[Any]:
+        return [getattr(self, one.name) for one in fields(self)]
+
     @abstractmethod
     def draw(self, result: Any = None) -> Any:
         """The figure, an `Exportable`; whatever `result` lacks is loaded and computed."""
@@ -157,9 +181,6 @@ class SpacesRecipe(Recipe):
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
-
-    def loaded(self) -> list[LatentSpace]:
-        return load_all(self.spaces, self.digests, self.figure)
 
 
 def recipe_of(described: Any) -> Recipe:
@@ -180,19 +201,6 @@ def recipe_of(described: Any) -> Recipe:
     gone = ("relscope", "figure", *(("neighbours", "target_recall") if kind == "scores" else ()))
     settings = {name: value for name, value in described.items() if name not in gone}
     return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
-
-
-def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
-    """All spaces, encoded again if the store lacks them, and checked against their digests."""
-    digests = digests or [""] * len(specs)
-    if len(digests) != len(specs):
-        raise SpaceError(
-            f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}"
-        )
-    spaces = [load(spec, again=True) for spec in specs]
-    for space, digest in zip(spaces, digests, strict=True):
-        need_same_content(space, digest)
-    return spaces
 
 
 def need_same_content(space: LatentSpace, digest: str) -> None:

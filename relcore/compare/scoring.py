@@ -21,7 +21,7 @@ from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import Recipe, Task
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
 from relcore.engine.nearest import nearest_within
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
@@ -665,7 +665,7 @@ class GroupDifferences(DifferenceSettings, Recipe, figure="differences"):
 
     def draw(self, result: FoundDifferences | None = None) -> Exportable:
         if result is None:
-            pair = match(*load_all(self.spaces, self.digests, self.figure))
+            pair = match(*self.loaded())
             result = with_anchors(self.task.run((pair.source, pair.target)), pair, self.anchors)
         chart = differences_lines(result, self.groups)
         drawn = chart_exportable(chart, self.to_json(), "relscope-differences")
@@ -966,7 +966,7 @@ class AnchorAudit(Recipe, figure="anchor-audit"):
     audit: PairAudit
 
     def draw(self, result: AuditOutcome | None = None) -> Exportable:
-        outcome = result or self.audit.run(load_all((self.source, self.target), self.digests, self.figure))
+        outcome = self.computed(result)
         drawn = chart_exportable(audit_chart(outcome), self.to_json(), "relscope-anchor-audit")
         return replace(drawn, table=outcome.table, latex=lambda: outcome.table().head(_MOST_PRINTED))
 

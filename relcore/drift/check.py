@@ -23,7 +23,7 @@ from relcore.base.settings import setting
 from relcore.base.text import read_lines
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import Recipe, Task
 from relcore.drift.measures import (
     EVERYTHING_NEW,
     FEWEST,
@@ -676,7 +676,7 @@ class DriftChart(Recipe, figure="drift"):
     thresholds: Thresholds = Thresholds()
 
     def draw(self, result: Drift | None = None) -> Exportable:
-        drift = result or self.drift.run(load_all((self.old, self.new), self.digests, self.figure))
+        drift = self.computed(result)
         drawn = chart_exportable(churn_chart(drift), self.to_json(), "relscope-drift")
         verdict = drift.judged(self.thresholds)
         return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))

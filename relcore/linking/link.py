@@ -23,7 +23,7 @@ from relcore.base.settings import setting
 from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.catalog.catalog import SpaceSpec, space_name
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import Recipe, Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.files.formats import checked_labels
@@ -639,7 +639,7 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
     bootstrap: BootstrapSpec
 
     def draw(self, result: Outcome | None = None) -> Exportable:
-        outcome, method = result or self._computed(), self.bootstrap.method
+        outcome, method = self.computed(result), self.bootstrap.method
         by_round = shares(method, outcome.result.history)
         chart = rounds_chart(method, by_round, f"{self._ends}: {outcome.verdict}")
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
@@ -647,9 +647,6 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
     @property
     def _ends(self) -> str:
         return f"{space_name(self.source)} → {space_name(self.target)}"
-
-    def _computed(self) -> Outcome:
-        return self.bootstrap.run(load_all((self.source, self.target), self.digests, self.figure))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -660,7 +657,7 @@ class BootstrapScores(BootstrapRounds):
     figure: ClassVar[str] = "bootstrap-scores"
 
     def draw(self, result: Outcome | None = None) -> Exportable:
-        outcome = result or self._computed()
+        outcome = self.computed(result)
         if not outcome.scores:
             got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")

@@ -44,14 +44,11 @@ class MigrationChart(SpacesRecipe, figure="migration-options"):
     migration: Migration
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
-        result = result or self._computed()
+        result = self.computed(result)
         old, new = map(space_name, self.spaces[:2])
         note = f"{old} → {new}; {len(result.queries):,} queries search {result.n_rows:,} rows"
         chart = replace(chart_of(result), note=note)
         return chart_exportable(chart, self.to_json(), "relscope-migration", result.table)
-
-    def _computed(self) -> MigrationResult:
-        return self.migration.run(self.loaded())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +56,7 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
     """The rows that a cascade embeds as the log of queries grows."""
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
-        if (price := (result or self._computed()).price) is None:
+        if (price := self.computed(result).price) is None:
             raise SpaceError("cascade-price: expected queries by both models, got none; add a log of them")
         line = Line(TITLES["cascade"], *zip(*price.curve, strict=True), color=OPTIONS.index("cascade"))
         note = f"{price.need.n_candidates:,} candidates per query; mean over orders of the log"
@@ -73,7 +70,7 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
     task: ThresholdChange
 
     def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
-        outcome = result or self.task.run(self.loaded())
+        outcome = self.computed(result)
         shares = np.linspace(0, 1, len(outcome.old))
         lines = (  # in the colours of their options
             Line("old model", outcome.old, shares, color=0),

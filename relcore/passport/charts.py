@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import Recipe, Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.reduction import ReductionSpec, principal_map
@@ -89,7 +89,7 @@ class PassportChart(Recipe, figure="passport"):
         return chart_exportable(chart_of(*(result or self._load())), self.to_json(), "relscope-passport")
 
     def _load(self) -> tuple[Passport, LatentSpace]:
-        old, *others = load_all((self.passport, *filter(None, [self.new])), self.digests, self.figure)
+        old, *others = self.loaded()
         passport = Passport.of(old.take(old.rows(self.anchors)) if self.anchors else old)
         if others:
             return passport, others[0]
@@ -143,7 +143,7 @@ class CheckChart(Recipe, figure="check"):
 
     def draw(self, result: tuple[LatentSpace, Checked] | None = None) -> Exportable:
         if result is None:
-            spaces = load_all((self.space, *filter(None, [self.trusted])), self.digests, self.figure)
+            spaces = self.loaded()
             result = spaces[0], self.check.run(spaces)
         return chart_exportable(map_of(*result), self.to_json(), "relscope-check")
 

@@ -567,7 +567,7 @@ class StitchMatrix(SpacesRecipe, figure="stitch-matrix"):
     show: str = "score"
 
     def draw(self, result: StitchResult | None = None) -> Exportable:
-        result = result or self.stitching.run(self.loaded())
+        result = self.computed(result)
         data = stitch_matrices(result, self.metric, self.show)
         tables = (lambda: printed_summary(result), lambda: cell_table(result))
         return chart_exportable(data, self.to_json(), "relscope-stitching", *tables)
@@ -583,7 +583,7 @@ class StitchConfusion(SpacesRecipe, figure="stitch-confusion"):
     head: int
 
     def draw(self, result: StitchResult | None = None) -> Exportable:
-        result = result or self.stitching.run(self.loaded())
+        result = self.computed(result)
         chosen = self.method, self.encoder, self.head
         data = confusion_matrices(result, *chosen)
         return chart_exportable(

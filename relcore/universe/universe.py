@@ -28,8 +28,7 @@ from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import setting
 from relcore.base.text import visible
 from relcore.base.writing import write
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import Recipe, Task, load_all
+from relcore.catalog.task import SpacesRecipe, Task
 from relcore.engine.device import one_thread_products
 from relcore.engine.engine import Engine, thin_svd
 from relcore.engine.nearest import nearest
@@ -694,7 +693,7 @@ _OF_ALL = "Mean of all"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniverseChart(Recipe, figure="universe"):
+class UniverseChart(SpacesRecipe, figure="universe"):
     """A figure of a universe, one of `CHARTS`.
 
     Examples
@@ -704,8 +703,6 @@ class UniverseChart(Recipe, figure="universe"):
     'universe'
     """
 
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
     universe: UniverseSpec = UniverseSpec()
     chart: str = "accuracy"
 
@@ -719,7 +716,7 @@ class UniverseChart(Recipe, figure="universe"):
         all)."""
         universe, rows = result, self.chart == "rows"
         if universe is None or (rows and spaces is None):
-            loaded = load_all(self.spaces, self.digests, self.figure)
+            loaded = self.loaded()
             universe = universe or self.universe.run(loaded)
             spaces = dict(zip(universe.names, loaded, strict=True))
         if rows:
