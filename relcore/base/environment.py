@@ -145,14 +145,10 @@ def device_in_words() -> str:
     name = resolve()
     if not name.startswith("cuda"):
         return name
-    kept = f"up to {gpu_bytes() / 1e9:g} GB" if gpu_bytes() else "up to half of its free memory"
-    return f"{name} ({gpu_name(name)}; rows stay on it, {kept})"
-
-
-def gpu_name(name: str = "cuda") -> str:
     import torch
 
-    return torch.cuda.get_device_name(torch.device(name))
+    kept = f"up to {gpu_bytes() / 1e9:g} GB" if gpu_bytes() else "up to half of its free memory"
+    return f"{name} ({torch.cuda.get_device_name(torch.device(name))}; rows stay on it, {kept})"
 
 
 @lru_cache(maxsize=1)

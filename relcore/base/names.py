@@ -88,7 +88,8 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
     def __init__(
         self, family: str, kind: type[Entry], own: dict[str, Entry], private: bool = False, **usual: Any
     ) -> None:
-        self._family, self._kind, self._own, self._private, self._usual = family, kind, own, private, usual
+        self._family, self._kind, self._private, self._usual = family, kind, private, usual
+        self.own = own  # the choices of Relscope itself
 
     @cached_property
     def _found(self) -> dict[str, Entry]:
@@ -97,13 +98,8 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         facts = {"family": self._family, **self._usual}
         return {
             name: self._kind(**told, **facts)
-            for name, told in plugins.plugin_entries(self._family, [*self._own])
+            for name, told in plugins.plugin_entries(self._family, [*self.own])
         }
-
-    @property
-    def own(self) -> dict[str, Entry]:
-        """The choices of Relscope itself."""
-        return self._own
 
     @property
     def added(self) -> dict[str, Entry]:
@@ -116,19 +112,19 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return self._found
 
     def __getitem__(self, name: str) -> Entry:
-        return self._own[name] if name in self._own else self.added[name]
+        return self.own[name] if name in self.own else self.added[name]
 
     def __setitem__(self, name: str, entry: Entry) -> None:
-        self._own[name] = entry
+        self.own[name] = entry
 
     def __delitem__(self, name: str) -> None:
-        del self._own[name]
+        del self.own[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._own, **self.added})
+        return iter({**self.own, **self.added})
 
     def __len__(self) -> int:
-        return len({**self._own, **self.added})
+        return len({**self.own, **self.added})
 
     def name_of(self, code: type) -> str:
         """The name of a class, "" if it has none; works for a plugin's class, too."""

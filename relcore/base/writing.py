@@ -184,12 +184,7 @@ def _began(pid: int) -> str:
 
 def temporary() -> tempfile.TemporaryDirectory:
     """A temporary folder, removed when this process closes it or ends; after a kill by `sweep_temporary`."""
-    return tempfile.TemporaryDirectory(prefix=temporary_prefix(), ignore_cleanup_errors=True)
-
-
-def temporary_prefix() -> str:
-    """The prefix of this process's temporary folders, by which `sweep_temporary` finds them."""
-    return f"{_TEMPORARY}{own_name()}~"
+    return tempfile.TemporaryDirectory(prefix=f"{_TEMPORARY}{own_name()}~", ignore_cleanup_errors=True)
 
 
 def sweep_temporary() -> None:

@@ -25,6 +25,7 @@ from relcore.files.formats import (
     describe_matrices,
     float32,
     in_blocks,
+    most_unpacked,
     the_matrix,
 )
 
@@ -186,7 +187,9 @@ class Npz(Format):
         self, path: Path, archive: zipfile.ZipFile, headers: Mapping, parts: Sequence[str], request: Request
     ) -> np.ndarray | list[Any]:
         for shape, _, kind in map(headers.get, parts):
-            if kind.kind not in "USbiuf" or kind.itemsize * np.prod(shape, dtype=float) > request.most(path):
+            if kind.kind not in "USbiuf" or kind.itemsize * np.prod(shape, dtype=float) > most_unpacked(
+                path, request.max_bytes
+            ):
                 raise SpaceError(
                     f"{path.name}: expected {parts[0]} as short strings or integers, got {kind!s:.40}; save"
                     " them with dtype=str"

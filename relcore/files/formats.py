@@ -184,12 +184,8 @@ class Request:
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
             )
         n = n if self.limit is None else min(n, self.limit)
-        check_size(path, n, d, self.most(path))
+        check_size(path, n, d, most_unpacked(path, self.max_bytes))
         return n
-
-    def most(self, path: Path) -> int:
-        """The most bytes that a part of the file may unpack to."""
-        return most_unpacked(path, self.max_bytes)
 
 
 @dataclass(frozen=True)

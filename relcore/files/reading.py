@@ -610,8 +610,8 @@ def load_space(
     roles = id_column, label_column, count_column, text_column, picture_column
     choices = Choices(*roles, tuple(ignore), encoding)
     source = _source(access.expand_home(path), limit, choices, matrix, metadata, max_bytes)
-    read, name = source.read(map_from, store), name or source.name
-    arguments, notes = _named_rows(source, *read, ids, metadata, choices, duplicates)
+    arguments, notes = _named_rows(source, *source.read(map_from, store), ids, metadata, choices, duplicates)
+    name = name or (source.path.parent.name if source.parts else source.stem)
     if invalid == "drop" or duplicates == "first":
         arguments = _without_bad_rows(arguments, name, invalid, duplicates, notes)
     for note in notes:
@@ -634,10 +634,6 @@ class _Source:
     @property
     def stem(self) -> str:
         return self.path.name[: -len(suffix_of(self.path))]
-
-    @property
-    def name(self) -> str:
-        return self.path.parent.name if self.parts else self.stem
 
     def read(self, map_from: int, store: Store | None) -> tuple[Any, dict[str, Any]]:
         """The vectors, and the other columns."""

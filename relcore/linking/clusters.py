@@ -285,7 +285,8 @@ def _candidates(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mappings from the pairs alone, by the sum of both, and with unpaired rows."""
     first, second = X[pairs[0]], Y[pairs[1]]
-    bases = [_whitening(anchors) for anchors in (first, second)]
+    # The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d).
+    bases = [Engine().shrunk(one, _RIDGE, -0.5)[0].T.astype(np.float32) for one in (first, second)]
     alone = bases[0] @ bases[1].T
     rows, targets = (
         side[np.setdiff1d(np.arange(len(side)), known)] for side, known in zip((X, Y), pairs, strict=True)
@@ -305,11 +306,6 @@ def _candidates(
         turned = rotation_between(np.concatenate([own, first]), np.concatenate([near, second]), weights)
         mapping = turned if mapping is None else (mapping + turned) / 2
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
-
-
-def _whitening(anchors: np.ndarray) -> np.ndarray:
-    """The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d)."""
-    return Engine().shrunk(anchors, _RIDGE, -0.5)[0].T.astype(np.float32)
 
 
 ASSIGNED_BYTES = 64 * 2**20  # size of a block of distances

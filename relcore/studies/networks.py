@@ -742,7 +742,8 @@ def _measure(encoder, dataset, report: Progress, reference: dict[str, np.ndarray
             kept.append(own)
             return
         for name, curve in compared.items():
-            curve.append(_mean_cosine(own[name], reference[name]))
+            cosines = np.vecdot(unit_rows(own[name]), unit_rows(reference[name]))
+            curve.append(float(cosines.mean(dtype=np.float64)))
 
     facts = encoder.train(dataset, report, watch).metadata
     best, accuracy = facts["epoch"] - 1, facts["test_accuracies"]
@@ -775,11 +776,6 @@ def _relative(vectors: np.ndarray, rows: np.ndarray, anchors: np.ndarray) -> dic
         name: Engine().map_rows(space[rows], unit_rows(space[anchors]).T, unit=True)
         for name, space in spaces.items()
     }
-
-
-def _mean_cosine(a: np.ndarray, b: np.ndarray) -> float:
-    cosines = np.vecdot(unit_rows(a), unit_rows(b))
-    return float(cosines.mean(dtype=np.float64))
 
 
 def _good(table: pd.DataFrame) -> pd.DataFrame:

@@ -558,16 +558,12 @@ COLUMNS = (
 )
 
 
-def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
+def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
     """One line per number, its `source` "published" or "here"; `found` holds the results by run.
 
     Published numbers keep their printed unit; their `data` is the paper's setting.
     """
-    return pd.DataFrame(_lines(rows, found), columns=[*COLUMNS])
-
-
-def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    return delimited_text(long_table(rows, found)).encode()
+    return delimited_text(pd.DataFrame(_lines(rows, found), columns=[*COLUMNS])).encode()
 
 
 def _lines(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> list[dict[str, Any]]:
