@@ -659,7 +659,7 @@ def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
 
 def _names_in_option(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
     names = json_of(text, f"{option}: expected a list of {what}") if (text := spec.option(option)) else []
-    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
+    if not isinstance(names, list) or {*map(type, names)} - {str}:
         raise SpaceError(f"{option}: expected a list of {what} as JSON, got {spec.option(option)!r:.80}")
     return tuple(names)
 

@@ -37,7 +37,7 @@ COMMANDS = {
 }
 # The module of a command that shares one with others.
 MODULES = {
-    **dict.fromkeys(("compare", "audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
+    **dict.fromkeys(("audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
     **dict.fromkeys(("project", "adapt", "export"), "vectors"),
     **dict.fromkeys(("app", "mcp"), "servers"),
     "available": "encode",

@@ -190,7 +190,7 @@ class Command:
     def add_to(self, parser: argparse.ArgumentParser, name: str) -> None:
         parser.description = f"{parser.description} {self.about}".strip()
         output, suffixes = self.output, {**self.suffixes}
-        if not output and Printed in {base for kind in self.kinds for base in kind.__mro__}:
+        if not output and {Printed, Results} & {*self.kinds}:
             output, suffixes["output"] = f"Also write the report ({', '.join(REPORT_FILES)}).", REPORT_FILES
         if output:
             parser.add_argument("-o", "--output", type=_path_or_address, metavar="FILE", help=output)

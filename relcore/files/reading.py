@@ -689,7 +689,7 @@ def _source(
                 f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for"
                 f" {suffix_of(path)}; leave it out"
             )
-    stamps = [FileStamp.of(part) for part in parts or [path]]
+    stamps = list(map(FileStamp.of, parts or [path]))
     if metadata is not None:  # metadata have the chosen columns; text in the table itself is ignored
         columns = column_roles(path).columns if of.has_columns else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))

@@ -236,11 +236,11 @@ class BlockRows:
         self._held: dict[str, Array] = {}
 
     def coordinates(self, name: str) -> Array:
-        return self._once(name, lambda buffer: self._coordinates(self.frames[name], buffer))
+        return self._once(name, self._coordinates, self.frames[name])
 
     def centred(self, name: str) -> Array:
         rows, centre = self.coordinates(name), self.frames[name].centre
-        return self._once(f"{name} centred", lambda buffer: self.device.centred(rows, centre, buffer))
+        return self._once(f"{name} centred", self.device.centred, rows, centre)
 
     def directions(self, form: Representation) -> Array:
         """The rows of a representation scaled to length 1, (m, w)."""
@@ -259,14 +259,14 @@ class BlockRows:
             turned = self._turned(form)
             return self.device.row_products(turned, turned)
         rows, name = self.centred(form.frame), f"{form.frame} squared"
-        squares = self._once(name, lambda buffer: self.device.scaled(rows, rows, buffer))
+        squares = self._once(name, self.device.scaled, rows, rows)
         return squares @ (form.factors * form.factors)
 
     def _turned(self, form: Representation) -> Array:
         rows = self.centred(form.frame)
         if form.matrix is None:
             return rows
-        return self._once("by matrix", lambda buffer: self.device.product(rows, form.matrix, buffer))
+        return self._once("by matrix", self.device.product, rows, form.matrix)
 
     def _coordinates(self, frame: Coordinates, buffer: str) -> Array:
         if frame.turn is not None:
@@ -282,9 +282,10 @@ class BlockRows:
         rows = self.device.block_on_device(self._source, self._block)
         return rows if self._kept is None else rows[self.device.put(self._kept)]
 
-    def _once(self, name: str, make: Callable[[str], Array]) -> Array:
+    def _once(self, name: str, make: Callable[..., Array], *given: Any) -> Array:
+        """The result of `make(*given, buffer)`, called once; the buffer has this name."""
         if name not in self._held:
-            self._held[name] = make(f"{name} {self.side}")
+            self._held[name] = make(*given, f"{name} {self.side}")
         return self._held[name]
 
 

@@ -1,0 +1,147 @@
+"""compare: the table of scores in Explore."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import FIGURES, METRICS
+from relcore.base.report import Report
+from relcore.base.settings import setting
+from relcore.commands.running import (
+    SHARDS_HELP,
+    Bar,
+    ByLinks,
+    ByRow,
+    DrawnAnchors,
+    Pair,
+    Results,
+    Shards,
+    all_computed,
+    anchors_of,
+    command,
+    is_by_shard,
+    pair_settings,
+    report_over_shards,
+    spaces_of,
+    values_of,
+)
+from relcore.compare.reports import ExactScores, comparison_report
+from relcore.engine.device import preload_torch
+from relcore.engine.nearest import need_k
+from relcore.represent.translation import REPRESENTATIONS
+from relcore.scores.comparison import LIVE_QUERIES, class_labels, metrics_of_a_pair, score_forms
+from relcore.spaces.matching import match
+
+if TYPE_CHECKING:
+    from relcore.figures.export import Exportable
+
+
+@dataclass
+class Queries:
+    queries: str = setting(
+        str(LIVE_QUERIES),
+        metavar="N|all",
+        help="Number of random held-out rows whose neighbours are searched, or all, as a job that resumes.",
+    )
+    metrics: tuple[str, ...] = setting(
+        (),
+        metavar="NAMES|all",
+        help="Other scores than those of Explore, separated by commas; docs/measures.md tells what each is.",
+    )
+
+
+_METRICS = metrics_of_a_pair()
+
+
+@command(
+    (Pair, ByRow, ByLinks, DrawnAnchors, ExactScores, Queries, Shards, Results),
+    f"The scores are those of Explore, {', '.join(_METRICS.values())}.{SHARDS_HELP} --metrics also takes"
+    f" {', '.join(name for name in metrics_of_a_pair(more=True) if name not in _METRICS)}.",
+    ("word2vec-novels fasttext-novels --anchors 300 --queries all",),
+)
+def run_compare(options: argparse.Namespace) -> Report:
+    n_queries = None
+    if options.queries != "all":
+        if not re.fullmatch(r"0*[1-9][0-9]{0,17}", options.queries):
+            raise SpaceError(f"--queries: expected a number above 0, or all, got {options.queries!r:.80}")
+        n_queries = int(options.queries)
+    metrics = _metrics(options)
+    if is_by_shard(options, options.source, options.target):
+        return _compare_shards(options, n_queries)
+    preload_torch()
+    settings = values_of(options, ExactScores)
+    specs, spaces = spaces_of(options, (options.source, options.target))
+    pair = match(*spaces)
+    anchors = anchors_of(options, pair.source)
+    if options.recipe and not anchors:
+        raise SpaceError(
+            "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or"
+            " leave --recipe out"
+        )
+    for n in (len(pair), len(pair) - len(anchors)):
+        if n:  # too many anchors raise another error
+            which = f" of {pair.source.name!r} and {pair.target.name!r}"
+            need_k(options.k, n, n - (options.convention == "mutual"), which)
+    forms = REPRESENTATIONS if anchors else ("absolute",)
+    if n_queries is None:
+        tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
+        tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
+        results = all_computed(tasks, specs, (pair.source, pair.target), options)
+        scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
+    else:
+        given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
+        given["metrics"] = metrics
+        with Bar(options) as bar:
+            given["done"] = partial(bar.show, text="blocks of rows")
+            scores = score_forms(
+                pair, forms, anchors, labels=class_labels(pair), n_queries=n_queries, **given
+            )
+    settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
+    settings["metrics"] = metrics
+
+    def drawn() -> Exportable:  # called only by --recipe, because it imports the maps
+        recipe = FIGURES["scores"].load()(**settings, **pair_settings(specs, pair, anchors))
+        return recipe.draw(scores)
+
+    scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
+    if not scored:
+        raise SpaceError(
+            "--metrics: expected some that these two have, whose widths or labels do not suffice"
+        )
+    return comparison_report(scored, pair, anchors, {"scores": drawn})
+
+
+def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
+    """The metrics of --metrics; () if there are none."""
+    every = metrics_of_a_pair(more=True)
+    asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
+    if asked == ("all",):
+        asked = [name for name in METRICS.working() if name in every]
+    names = tuple(spelt.get(name.replace("-", " ").lower(), name) for name in asked)
+    for name in names:
+        need_one_of("--metrics", name, ["all", *every])
+    return names
+
+
+def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Report:
+    from relcore.sharded.operations import ShardedScores, compare_shards
+
+    if options.metrics:
+        raise SpaceError(
+            "--metrics: expected none for folders of shards, which have the usual ones; leave it out"
+        )
+    projection = values_of(options, ExactScores)["projection"]
+    settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
+    return report_over_shards(
+        options,
+        (options.source, options.target),
+        lambda run, anchors, *spaces: compare_shards(
+            *spaces, anchors, run, projection, n_queries=n_queries or spaces[0].n, **settings
+        ),
+        ShardedScores.report,
+    )
