@@ -24,7 +24,7 @@ from relcore.base.writing import write
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.naming import SPACE_HELP, space_spec
 from relcore.commands.running import Results, command, values_of, written
-from relcore.files.saving import SPACE_KINDS, need_suffix, write_space
+from relcore.files.saving import SPACE_KINDS, write_space
 from relcore.passport.charts import CheckChart
 from relcore.passport.check import MARKS, Checked, CheckRows, check
 from relcore.passport.passport import (
@@ -104,6 +104,7 @@ class PassportOptions:
         "check minilm.safetensors lancedb:store#notes --gate rounded",
     ),
     output=f"Of make: the passport to write, {SUFFIX}.",
+    suffixes={"output": [SUFFIX]},
 )
 def run_passport(options: argparse.Namespace) -> Report:
     if len(options.files) != VERBS[options.verb]:
@@ -113,7 +114,6 @@ def run_passport(options: argparse.Namespace) -> Report:
         return _checked_passport(options)
     if options.output is None:
         raise SpaceError(f"{options.verb}: expected where to write, got no -o; name a file or a folder")
-    need_suffix(options.output, [SUFFIX])
     passport = _make_passport(options)
     if options.fingerprint:
         domains = [load(space_spec(name), again=True).vectors for name in options.fingerprint]

@@ -52,7 +52,6 @@ from relcore.spaces.space import LatentSpace
 from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:
-    from relcore.linking.bootstrap import Pairs
     from relcore.sharded.operations import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -331,9 +330,12 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
     if links:
         if options.pair_by_row or len(specs) == 1:
             raise SpaceError("--links: expected two spaces without --pair-by-row; leave one of both out")
-        from relcore.linking.link import read_links
+        from relcore.linking.link import SCORED, read_links
 
-        specs[1] = linked_spec(specs[1], *read_links(links, "--links"))
+        pairs, kinds = read_links(links, "--links")
+        sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
+        # The target takes the ids of its partners; only pairs that the user gave are scored.
+        specs[1] = renamed_spec(specs[1], put_pairing(Store(), pairs, sure), f"{specs[1].name} · linked")
     if removed := suspects_of(options):
         specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
     return loaded_spaces(options, specs)
@@ -414,14 +416,6 @@ def _path_of(anchors: str) -> Path:
         if "," not in anchors:
             raise
         return Path()  # many ids are longer than a path can be
-
-
-def linked_spec(spec: SpaceSpec, pairs: Pairs, kinds: Sequence[str]) -> SpaceSpec:
-    """The space under the ids of its partners; only pairs that the user gave are scored."""
-    from relcore.linking.link import SCORED
-
-    sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
-    return renamed_spec(spec, put_pairing(Store(), pairs, sure), f"{spec.name} · linked")
 
 
 def _ids_in(path: Path) -> list[str] | None:
