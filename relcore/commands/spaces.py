@@ -194,16 +194,13 @@ def run_invert(options: argparse.Namespace) -> Report:
     return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
 
 
-_USUAL_SEEDS = 15
-
-
 @dataclass
 class LinkOptions:
     pairs: str = setting(
         None,
         metavar="FILE|N|none",
         help="Known pairs: a file of links, or with one pair per line, separated by a tab or “=”; with --hide"
-        f" also a number to draw. Default: none, with --hide {_USUAL_SEEDS}.",
+        " also a number to draw, as by --seeds. Default: none.",
     )
     hide: bool = setting(
         False, help="An experiment: hide which rows have the same id, and compare what is found with it."
@@ -222,7 +219,7 @@ class LinkOptions:
     more=lambda parser: parser.set_defaults(anchors=None),  # depends on the rows
 )
 def run_link(options: argparse.Namespace) -> Report:
-    n_seeds, pairs = None, ()
+    n_seeds, pairs = options.seeds if options.hide else 0, ()
     if options.pairs is not None and is_number("--pairs", options.pairs):
         n_seeds = int(options.pairs)
     elif options.pairs == "none":
@@ -243,14 +240,12 @@ def run_link(options: argparse.Namespace) -> Report:
 
 
 def _links_spec(
-    options: argparse.Namespace, n_seeds: int | None, pairs: Pairs, source: LatentSpace, target: LatentSpace
+    options: argparse.Namespace, n_seeds: int, pairs: Pairs, source: LatentSpace, target: LatentSpace
 ) -> BootstrapSpec:
     n_shared, hide = len(shared_ids((source, target))), options.hide
     few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
     if hide and n_shared < FEWEST_SHARED:
         raise SpaceError(f"--hide: expected spaces whose rows share ids, got {few}; leave it out")
-    if n_seeds is None:
-        n_seeds = _USUAL_SEEDS if hide else 0
     if n_seeds and not hide:
         raise SpaceError(
             f"--pairs: expected a file of known pairs or none, got {n_seeds}, a number of pairs to draw; name"
