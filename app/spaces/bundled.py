@@ -95,8 +95,9 @@ def _draw_place(entries: list[CatalogEntry], where: str) -> None:
     table = pd.DataFrame(rows, columns=list(columns.values()))
     table["megabytes"] /= 1e6
     key = f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}"
-    megabytes = {"megabytes": st.column_config.NumberColumn(format="%.0f")}
-    chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=megabytes)]
+    formats = {"rows": "localized", "megabytes": "%.0f"}
+    look = {name: st.column_config.NumberColumn(format=shown) for name, shown in formats.items()}
+    chosen = [entries[row] for row in chosen_rows(table, key, several=True, column_config=look)]
     body, buttons = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
     with buttons:
         limit = loading.row_limit(f"limit-{where}", 200_000)
