@@ -229,7 +229,8 @@ def _find(folder: Path) -> None:
         own.offered = path
         return
     # A page that is only reloaded shows no notice, but one that a restarted server restores does.
-    own.tells = not same or path.stat().st_mtime < _STARTED
+    came_back = not same or path.stat().st_mtime < _STARTED
+    own.tells = came_back and bool(saved.history.steps[0])
     if not same and sharing.is_open(path.stem.partition("~")[2]):
         _restore(saved)
         return
@@ -305,7 +306,7 @@ def draw_notice(page: str) -> None:
     """Show what was or can be restored, with a button, until the next step or another page."""
     own, present = st.session_state.get(_STATE), (session.workspace(), page)
     n_steps = len(session.history().steps[0])
-    if own is None or not (own.offered or (own.tells and n_steps)):
+    if own is None or not (own.offered or own.tells):
         return
     own.noticed = own.noticed or present
     if own.noticed != present:

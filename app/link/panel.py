@@ -285,7 +285,8 @@ def _use_button(
         ),
     )
     if result.kept and (missing <= 0 or not outcome.known):
-        anchors = anchors_beside(result, known)
+        linked = {own for own, _ in result.kept}
+        anchors = [own for own in anchors_beside(result, known) if own in linked]
         scored = counted(len(known.difference(anchors)), f"{'known' if known <= given else 'confirmed'} pair")
         st.caption(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
