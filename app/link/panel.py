@@ -229,6 +229,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         st.subheader("Round by round", anchor=False)
         figure = BootstrapRounds(**recipe).draw(outcome)
         exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
+        if setup.spec.method != "paper":
+            st.caption("Each round fits a rotation to the pairs so far, and matches all rows again.")
     confirmed = frozenset(_known_source_ids(outcome))
     if used:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
