@@ -2,7 +2,6 @@
 
 import socket
 
-import datasets
 import pandas as pd
 import pytest
 
@@ -10,6 +9,9 @@ from relcore.base.errors import SpaceError
 from relcore.encoders import datasets as hub_datasets
 from relcore.encoders.datasets import columns_of, load_dataset
 from relcore.encoders.encoder import DatasetSpec
+from tests.lazily import Lazily
+
+datasets = Lazily("datasets")
 
 QUESTIONS = pd.DataFrame({"text": ["who?", "where?", "why?"], "label": ["HUM", "LOC", "DESC"]})
 

@@ -10,7 +10,6 @@ import pyarrow.csv as csv
 import pyarrow.feather as feather
 import pyarrow.parquet as parquet
 import pytest
-import torch
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
@@ -20,6 +19,9 @@ from relcore.files.reading import load_space, metadata_columns
 from relcore.files.saving import write_space
 from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 N = 40
 META = "doc_id,topic,body,freq,year\n" + "".join(

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -9,6 +8,9 @@ from threadpoolctl import threadpool_limits
 
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.translation import align
+from tests.lazily import Lazily
+
+torch = Lazily("torch")
 
 
 @pytest.fixture(autouse=True)
