@@ -60,7 +60,7 @@ def test_a_filter_greys_rows_at_once_and_comes_back_with_the_link(page, own):
     opened(page, page.evaluate("location.href"))
     assert page.locator(".ls-kept").inner_text() == kept
     page.get_by_role("button", name="Clear the filters").click()
-    assert page.locator(".ls-kept").inner_text().startswith(f"{N} drawn rows")
+    assert page.locator(".ls-kept").inner_text().startswith(f"The bars count the {N} drawn rows")
 
 
 @pytest.mark.slow
