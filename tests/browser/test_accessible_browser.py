@@ -55,7 +55,9 @@ def test_axe_finds_no_fault_on_any_tab(browser, app, size, scheme):
 @pytest.mark.slow
 def test_the_panes_are_in_sight_at_200_percent(browser, app):
     page = opened(browser, f"{app}/explore", ZOOMED, "light")
-    options = [box.bounding_box() for box in page.locator(".st-key-idea [data-testid=stRadioOption]").all()]
+    switch = page.locator(".st-key-idea [data-testid=stRadioOption]")
+    switch.first.wait_for()  # it comes after the panes
+    options = [box.bounding_box() for box in switch.all()]
     assert len({round(box["y"]) for box in options}) == 1, "the switch is one line"
     page.locator(".ls-plot").first.wait_for()
     settle(page)
