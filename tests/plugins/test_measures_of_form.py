@@ -1,7 +1,6 @@
 """RTD-Lite, IMD and Gromov–Wasserstein of plugins/measures, against their formulas and by chance."""
 
 import numpy as np
-import ot
 import pytest
 from scipy import linalg, spatial
 from scipy.sparse import csgraph
@@ -10,8 +9,10 @@ from sklearn.neighbors import kneighbors_graph
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.scores.comparison import CHANGES
+from tests.lazily import Lazily
 from tests.relcore.scores.test_measures import changed, related
 
+ot = Lazily("ot")
 NAMES = ("rtd lite", "imd", "gromov-wasserstein")
 
 
