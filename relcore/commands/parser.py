@@ -38,7 +38,8 @@ COMMANDS = {
 # The module of a command that shares one with others.
 MODULES = {
     **dict.fromkeys(("audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
-    **dict.fromkeys(("project", "adapt", "export"), "vectors"),
+    **dict.fromkeys(("project", "adapt"), "vectors"),
+    "export": "figure",
     **dict.fromkeys(("app", "mcp"), "servers"),
     "available": "encode",
     "check": "passport",

@@ -1,4 +1,4 @@
-"""The commands that write vectors: relative to anchors, mapped by an adapter, or for Embedding Atlas."""
+"""The commands that write vectors: relative to anchors, or mapped by an adapter."""
 
 from __future__ import annotations
 
@@ -6,26 +6,21 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import INDEXES, REDUCTIONS
+from relcore.base.names import INDEXES
 from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.base.text import as_lines
-from relcore.base.writing import replacing, write
+from relcore.base.writing import write
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import SPACE_HELP, space_spec
-from relcore.catalog.row_tables import TableColumns, row_texts
 from relcore.commands.running import (
     SHARDS_HELP,
     Bar,
-    ByRow,
     DrawnAnchors,
     Printed,
     Shards,
@@ -33,21 +28,15 @@ from relcore.commands.running import (
     command,
     is_by_shard,
     report_over_shards,
-    spaces_of,
     values_of,
     written,
 )
-from relcore.compare.columns import cells_of, rows_table
-from relcore.compare.scene import NEIGHBOURS, atlas_table, how_to_open
-from relcore.files.saving import need_suffix, write_parquet, write_space
-from relcore.maps.pane_maps import pane_matrices, reduce_pair
-from relcore.maps.reduction import ReductionSpec
+from relcore.files.saving import need_suffix, write_space
 from relcore.represent.similarity import shared_anchors
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.sharded.operations import Written, adapt_shards, project_shards
 from relcore.sharded.space import ShardedSpace
-from relcore.spaces.matching import match
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, parse_place
 
@@ -204,42 +193,3 @@ def _place(text: str) -> StorePlace:
         expected = quote(index.help for index in INDEXES.values())
         raise SpaceError(f"{text!r:.200}: expected one of {expected}; save the vectors as .npy or .parquet")
     return place
-
-
-@dataclass
-class ExportOptions:
-    spaces: tuple[str, ...] = setting(
-        metavar="SPACE",
-        nargs="+",
-        help=f"one or two; each is {SPACE_HELP}. The rows of two are paired by id",
-    )
-    atlas: Path = setting(
-        Path("atlas.parquet"), metavar="FILE", written=True, help="The file to write for Embedding Atlas."
-    )
-    method: str = setting("pca", choices=REDUCTIONS, help="How the map is made.")
-    k: int = setting(NEIGHBOURS, low=1, high=100, help="Number of nearest rows to write for each row.")
-
-
-@command(
-    (ExportOptions, ByRow, Printed),
-    "The table has x, y, the nearest rows and all columns; of a second space also its x, y and nearest rows.",
-    ("word2vec-novels fasttext-novels --atlas words.parquet",),
-    suffixes={"atlas": [".parquet"]},
-)
-def run_export(options: argparse.Namespace) -> Report:
-    if len(options.spaces) > 2:
-        raise SpaceError(f"export: expected one or two spaces, got {quote(options.spaces)}")
-    specs, spaces = spaces_of(options, options.spaces)
-    pair, loaded = match(spaces[0], spaces[-1]), cache(partial(load, again=True))
-    rows, n_spaces = np.arange(len(pair)), len(spaces)
-    spec = ReductionSpec(method=options.method, max_points=max(3, len(pair)))
-    maps, note = reduce_pair(pane_matrices(pair, rows, (), ProjectionSpec(), "absolute")[:n_spaces], spec)
-    tables = dict.fromkeys(name for spec in specs for name in TableColumns(spec).names)
-    columns = rows_table(
-        pair, rows, list(tables), cells_of(specs[0], specs[-1], loaded), row_texts(specs, loaded)
-    )
-    table = atlas_table((pair.source, pair.target)[:n_spaces], rows, maps, columns, options.k)
-    with replacing(options.atlas) as stream:
-        write_parquet(stream, table.schema, [table])
-    name, notes = str(options.atlas), (f"{note}.", f"Open it: {how_to_open(str(options.atlas))}")
-    return written("", notes, file=name, rows=table.num_rows, columns=table.num_columns)
