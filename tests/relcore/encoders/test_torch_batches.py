@@ -21,12 +21,10 @@ class Memory:
         return {"one": column, "two": 2 * column}
 
 
-@pytest.mark.parametrize(
-    "error",
-    [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("DefaultCPUAllocator: not enough memory")],
-)
-def test_halving_until_it_fits_and_remembering(error):
-    forward = Memory(10, error)
+@pytest.mark.parametrize("on_gpu", [True, False])
+def test_halving_until_it_fits_and_remembering(on_gpu):
+    full = RuntimeError("DefaultCPUAllocator: not enough memory")
+    forward = Memory(10, torch.OutOfMemoryError("CUDA out of memory") if on_gpu else full)
     batches = TorchBatches(forward, "cpu")
     np.testing.assert_array_equal(batches(list(range(40)))["one"][:, 0], np.arange(40))
     assert forward.sizes == [32, 16, 8, 8, 8, 8, 8]
