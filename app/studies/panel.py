@@ -184,7 +184,7 @@ def control(runs: StudyRuns) -> None:
             verb = f"Resume: {n_here:,} of {total} done" if begun else "Run them here"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
-                help="Computes them again on this machine. Each replaces the one of Relscope.",
+                help="Computes them again here; stop and resume at will. Each replaces the one of Relscope.",
                 **start,
             )
 
