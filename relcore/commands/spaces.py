@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,9 +63,6 @@ from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import TEST_FRACTION
 from relcore.stitch.stitching import SharedRows, StitchSpec, share_rows
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass

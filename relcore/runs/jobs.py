@@ -380,7 +380,7 @@ class JobQueue:
         self._send(job, RECONNECTS, 3)
 
     def _send(self, job: Job, tries: int, seconds: int) -> None:
-        """Dispatch a job once there is a scheduler, which is waited for so many seconds at each try."""
+        """Dispatch a job once there is a scheduler; each try waits some seconds for one."""
         for _ in range(tries):  # Dask's own retries wait longer each time
             with self._lock:
                 if job._ended.is_set():

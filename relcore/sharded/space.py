@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from relcore.files.tables import ARROW_SUFFIXES, decode_array, vectors_of
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import id_column, vector_column
-
-if TYPE_CHECKING:
-    pass
 
 BLOCK_BYTES = 32 * 2**20  # of one space; two are read together
 

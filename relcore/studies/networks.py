@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -337,9 +337,6 @@ def _judge(
 
     return spaces[1].rows(shared.ids[test]), accuracy, chance
 
-
-if TYPE_CHECKING:
-    pass
 
 _ENOUGH = 0.95  # share of the accuracy without anchors
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
