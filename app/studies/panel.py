@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.jobs import queue
+from app.jobs import cost_in_words, queue
 from app.page_settings import remembered, segments
 from app.places import RESEARCH
 from app.plain_text import plain, plain_name
@@ -197,10 +197,10 @@ def _follow(runs: StudyRuns) -> None:
         st.rerun()
     if stopping:
         saved = f"{standing.done:,} of {counted(standing.total, 'run')}"
-        text = f"Stopping … {saved} saved. A busy machine may need a minute."
+        text = f"Stopping … {saved} saved."
         st.progress(standing.done / standing.total, text=text)
         return
-    left = f" · {_duration(standing.seconds_left)} left"
+    left = f" · {cost_in_words(standing.seconds_left)} left"
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         total = counted(standing.total, "run")
@@ -255,11 +255,7 @@ def _price(runs: StudyRuns, own: bool = False) -> str:
     """The expected time, for a label."""
     store, n_workers = queue().store, queue().n_workers
     so_far = " at the pace so far" * (0 < len(runs.missing(store, own)) < len(runs))
-    return f" · {_duration(runs.pace(store, own) * runs.expected(store, n_workers, own))}{so_far}"
-
-
-def _duration(seconds: float) -> str:
-    return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
+    return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
 
 
 def draw(runs: StudyRuns) -> None:
@@ -279,8 +275,8 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    if live and (n := int(table["key"].map(queue().store.bundled_group).notna().sum())):
-        st.caption(f"{counted(n, 'run')} shown came with Relscope. Your runs replace them one by one.")
+    if live and runs.bundled_group(queue().store):  # no count: the bar above is drawn at another moment
+        st.caption("The other runs shown came with Relscope. Yours replace them one by one.")
     report = study_report(runs, table, queue().store)
     st.markdown(f"**{plain(report.sentence)}**")
     chart = _figure(runs, table)

@@ -93,7 +93,7 @@ class Job:
         self._status = JobStatus(self.state, message=WAITS * (self.state == "queued"))
         self._pins = Pins()  # protects its inputs and its result until it has ended
         self._tries = self._losses = 0
-        self._started = self._stopped = 0.0
+        self._sent = self._started = self._stopped = 0.0
         self._left = TimeLeft()
         self._future: Any = None
         self._place: tuple[str, int] | None = None  # the worker's address and process id
@@ -337,6 +337,7 @@ class JobQueue:
         look = {"key": token, "pure": False, "priority": job.priority}
         job._future = self._client.submit(*task, **look, resources=wanted)
         job._future.add_done_callback(partial(self._finished, token))
+        job._sent = time.monotonic()
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
         """Handle an event in Dask's event loop. It takes no lock that a waiting thread may hold."""
@@ -414,18 +415,17 @@ class JobQueue:
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task, then kill its worker; in the other order Dask would retry the task."""
-        # A cancellation is lost while the scheduler still reads the graph of the task.
-        self._until_processing(token, True)
+        # A cancellation is lost while the scheduler still reads the graph of the task. A job that has waited
+        # for long is cancelled at once, so that a stopped study starts no more of its runs.
+        self._until_processing(token, True, job._sent + 1)
         future.cancel()
         job._future = None
-        self._until_processing(token, False)
+        self._until_processing(token, False, time.monotonic() + 1)
         if job._place:
             self._kill(*job._place)
 
-    def _until_processing(self, token: str, wanted: bool) -> None:
-        """Wait, at most a second, until the scheduler lists a task as running, or with `wanted` False as not
-        running."""
-        deadline = time.monotonic() + 1
+    def _until_processing(self, token: str, wanted: bool, deadline: float) -> None:
+        """Wait until the scheduler lists a task as running, or with `wanted` False as not running."""
         with suppress(Exception):  # the scheduler may die just now
             while time.monotonic() < deadline and wanted is not any(
                 token in names for names in self._client.processing().values()

@@ -445,6 +445,7 @@ def study_of(kind: str) -> Study:
 
 AFTER_OTHERS = -1  # a grid takes minutes, so jobs that somebody waits for run first
 _STATES = ("running", "queued", "failed", "cancelled")
+_RUNS_BEFORE = 10  # the first runs also load libraries and train what all share: alone they are no measure
 _MOST_SHOWN = 40  # letters of a list in the run table
 
 
@@ -523,14 +524,21 @@ class StudyRuns:
         """The bundled group with results of these runs; None if all were computed here."""
         return next((made for key in self.keys if (made := store.bundled_group(key))), None)
 
-    def pace(self, store: Store, own: bool = False) -> float:
-        """Measured ÷ estimated seconds of the finished runs; 1 before the first. With `own`, bundled results
-        count only until a run has ended here.
+    def pace(self, store: Store, running: Sequence[tuple[float, float]] = ()) -> float:
+        """Measured ÷ estimated seconds of a run, smoothed: that of the bundled runs (1 without any) counts as
+        much as `_RUNS_BEFORE` runs that finished here. Of the `running` ones, given by their measured and
+        estimated seconds, those count that are late.
         """
-        here = [key for key in self.keys if own and store.has(key, own=True)]
-        known = [entry.metadata for entry in map(store.summary, here or self.keys) if entry]
-        expected = sum(self.study.seconds(facts["settings"]) for facts in known)
-        return sum(facts["seconds"] for facts in known) / expected if expected else 1.0
+        came, here = [], []
+        for key in self.keys:
+            if entry := store.summary(key):
+                facts = entry.metadata
+                known = here if store.bundled_group(key) is None else came
+                known.append((facts["seconds"], self.study.seconds(facts["settings"])))
+        weight = _RUNS_BEFORE * sum(map(self.study.seconds, self.settings)) / len(self)
+        here.append((weight * _ratio(came), weight))
+        pace = _ratio(here)
+        return _ratio([*here, *((seconds, plan) for seconds, plan in running if seconds > plan * pace)])
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
         """Estimated seconds of the missing runs, not yet scaled by the pace; with `own`, bundled results
@@ -570,12 +578,11 @@ class StudyRuns:
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """Expected seconds until the missing runs are done. A running one that takes longer than expected
-        also raises the estimate of the others."""
+        """Expected seconds until the missing runs are done; a running one counts in the pace once it is
+        late."""
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
-        pace = self.pace(queue.store, own=here)
         lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
-        pace = max([pace, *(seconds / plan for seconds, plan in lasted)])
+        pace = self.pace(queue.store, lasted)
         begun = sum(min(seconds, plan * pace) for seconds, plan in lasted)
         expected = self.expected(queue.store, queue.n_workers, own=here)
         return max(0.0, expected * pace - begun / queue.n_workers)
@@ -609,6 +616,12 @@ class StudyRuns:
     def _jobs(self, queue: JobQueue) -> list[Job]:
         known = {job.key: job for job in queue.jobs() if job.function is run_job}
         return [known[key] for key in self.keys if key in known]
+
+
+def _ratio(lasted: Sequence[tuple[float, float]]) -> float:
+    """Measured ÷ estimated seconds; 1 without an estimate."""
+    seconds, planned = (sum(values) for values in zip((0.0, 0.0), *lasted, strict=True))
+    return seconds / planned if planned else 1.0
 
 
 def run_row(key: str, store: Store) -> dict[str, Any] | None:
