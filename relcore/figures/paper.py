@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from io import BytesIO
 from string import ascii_lowercase
 from typing import Any
@@ -46,14 +47,16 @@ from relcore.figures.scene import (
     OTHER,
     Pane,
     Scene,
+    anchor_key,
     drawn_anchors,
     map_names,
-    places_of,
     point_size,
     row_colors,
     scales_of,
+    seen,
     star_opacity,
     star_size,
+    window_of,
 )
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mix_colors, ramp_of, text_on
 
@@ -469,16 +472,17 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
         high = wide * (0.62 if columns == 1 and style.width > COLUMN else 0.8)
         figure = _blank_figure(style, 1)
         legend = _legend_below(figure, _pane_handles(scene, style), style)
-        under = _height(legend) + line if legend else edge
+        key = _write_key(figure, anchor_key(scene), style)
+        if legend and key:
+            legend.set_bbox_to_anchor((style.width / 2, key), figure.dpi_scale_trans)
+        under = key + (_height(legend) + line if legend else edge)
         total = rows * (above + high) + 0.6 * line * (rows - 1) + under + (3.6 * line if scales else 0)
         figure.set_figheight(total)
         for i, pane in enumerate(scene.panes):
             row, column = divmod(i % models, columns)
             row += lines * (i // models)
             left, bottom = edge + column * (wide + gap), total - (row + 1) * (above + high) - 0.6 * line * row
-            solid = pane.coordinates.shape[1] == 3
-            axes = _add_axes(figure, left, bottom, wide, high, projection="3d" if solid else None)
-            _draw_pane(axes, i, scene, style, wide)
+            _draw_pane(_add_axes(figure, left, bottom, wide, high), i, scene, style, (wide, high))
             letter = ascii_lowercase[i] if style.panel_letters and len(scene.panes) > 1 else ""
             _title_pane(figure, pane, letter, (left, bottom + high, wide), style)
         for place, (title, scale) in enumerate(scales):
@@ -493,57 +497,52 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
         return figure
 
 
-def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
-    theme, points = style.theme, scene.panes[i].coordinates
-    solid, colors = points.shape[1] == 3, row_colors(scene, theme, i)
-    if solid:
-        axes.computed_zorder = False  # otherwise points would cover a star inside a cloud
-    depth = {"depthshade": False} if solid else {}
-    # Rows without a category come first, the others in random order, so that no category hides another.
-    order = np.random.default_rng(0).permutation(len(scene))
+def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float]) -> None:
+    """Draw a pane of `size` inches."""
+    theme, (wide, high), colors = style.theme, size, row_colors(scene, style.theme, i)
+    points, solid = seen(scene.panes[i].coordinates, scene.turn), scene.panes[i].coordinates.shape[1] == 3
+    # Rows without a category come first, the others from far to near or in random order, so that no category
+    # hides another.
+    order = (
+        np.argsort(points[:, 2], kind="stable") if solid else np.random.default_rng(0).permutation(len(scene))
+    )
     order = order[np.argsort(np.asarray(scene.coloring(i).categories)[order] >= 0, kind="stable")]
     order = order[scene.shown[order]]
+    points = points[:, :2]
     diameter = point_size(len(scene)) * min(wide, 4) / 7
-    look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **depth}
+    look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2}
     axes.scatter(*points[order].T, rasterized=len(scene) > style.raster_above, **look)
     if not solid:
         _draw_contours(axes, points[scene.shown & scene.kept], theme)
-    anchors, numbers = drawn_anchors(scene)
+    anchors, _ = drawn_anchors(scene)
     diameter = star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
     if len(anchors):
-        star = {"s": diameter**2, "marker": "*", **depth}
+        star = {"s": diameter**2, "marker": "*"}
         star["alpha"] = star_opacity(len(scene.anchors)) * scene.stars.opacity
         halo = {"color": theme.surface, "edgecolor": theme.surface, "lw": diameter / 2.5, "zorder": 3}
         axes.scatter(*points[anchors].T, **halo, **star)
         ink = {"c": colors[anchors].tolist(), "edgecolor": theme.text, "lw": diameter / 13, "zorder": 4}
         axes.scatter(*points[anchors].T, **ink, **star)
-    look = {"fontsize": style.font_size - (1.5 if wide > 2 else 2.5), "fontweight": "bold", "zorder": 5}
-    look |= {"color": theme.text, "path_effects": [withStroke(linewidth=1.6, foreground=theme.surface)]}
-    beside = {"xytext": (0.5 * diameter, 0.5 * diameter), "textcoords": "offset points"}
-    for number, place in zip(numbers, points[anchors], strict=True):
-        if solid:
-            axes.text(*place, f"  {number}", **look)
-        else:
-            axes.annotate(number, place, **beside, **look)
-    if not solid:
-        _write_names(axes, i, scene, style, wide, diameter)
-        if not scene.shown.all():  # hiding rows does not change the axes
-            axes.update_datalim(points)
-        axes.set(xticks=[], yticks=[])
-        axes.margins(0.06)
-        axes.set_aspect("equal", adjustable="datalim")
-        return
-    if not scene.shown.all():
-        axes.auto_scale_xyz(*points.T)
-    axes.set(xticks=[], yticks=[], zticks=[])
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color(theme.surface)
-        axis.line.set_color(theme.border)
-    _write_names(axes, i, scene, style, wide, diameter)
-    if scene.turn is not None:
-        axes.view_init(*_angles(scene.turn))
-    axes.set_proj_type("ortho")
-    axes.set_box_aspect(np.maximum(np.ptp(points, axis=0), 1e-9), zoom=1.1)
+    middle, window = window_of(points, wide / high)
+    (left, bottom), (right, top) = middle - window / 2, middle + window / 2
+    axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
+    _write_names(axes, i, scene, style, size, (0.5 + (points - middle) / window) * size, diameter)
+    if solid:
+        _draw_axes(axes, scene.turn, style, size)
+
+
+def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tuple[float, float]) -> None:
+    """Draw the directions of the three axes in the lower left corner of a pane of `size` inches."""
+    reach, middle = style.line, np.array([1.7, 1.7]) * style.line
+    look = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
+    look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
+    arrow = {"arrowstyle": "->", "color": style.theme.muted, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
+    for name, direction in zip("xyz", np.reshape(turn or np.eye(3), (3, 3))[:2].T, strict=True):
+        if np.hypot(*direction) < 0.15:  # it points to the viewer
+            continue
+        end = middle + reach * direction
+        axes.annotate("", end / size, middle / size, arrowprops=arrow, **look)
+        axes.annotate(name, end / size, (end + 0.3 * reach * direction / np.hypot(*direction)) / size, **look)
 
 
 def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
@@ -568,31 +567,30 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
     axes.contour(*middles, dense.T, levels=np.unique(falling[within]), **look)
 
 
-def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float, star: float) -> None:
-    points, theme = scene.panes[i].coordinates, style.theme
-    size = style.font_size - (0.5 if wide > 2 else 1.5)
-    high, line = wide * 0.8, size * POINT * 1.15
-    places = places_of(points, scene.turn, wide / high)
-    look = {"fontsize": size, "fontweight": "bold", "zorder": 6, "ha": "center", "va": "center"}
-    look["path_effects"] = [withStroke(linewidth=2, foreground=theme.surface)]
-    letter, stars = (0.68 * size * POINT / wide, line / high), (star * POINT / wide, star * POINT / high)
-    for name in map_names(scene, i, theme, places, letter, stars):
-        at, color = points[name.row], mix_colors(name.color, theme.text)
-        offset = name.shift * wide / POINT, name.lines * line / POINT
-        if len(at) == 3:
-            axes.text(*at, name.text, color=color, **look)
-        else:
-            axes.annotate(name.text, at, offset, textcoords="offset points", color=color, **look)
+def _write_names(
+    axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float], places: np.ndarray, star: float
+) -> None:
+    """Write the names on a pane of `size` inches with the rows at `places`, in inches."""
+    theme, smaller = style.theme, 0 if size[0] > 2 else 1
+    sizes = {
+        True: style.font_size - 1.5 - smaller,
+        False: style.font_size - 0.5 - smaller,
+    }  # of anchors, others
+    look = {"fontweight": "bold", "ha": "center", "va": "center", "transform": axes.transAxes}
 
+    @cache
+    def width_of(text: str, of_anchor: bool) -> float:
+        probe = axes.text(0, 0, text, fontsize=sizes[of_anchor], **look)
+        width = _width(probe)
+        probe.remove()
+        return width
 
-def _angles(turn: Sequence[float]) -> tuple[float, float, float]:
-    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for `Scene.turn`."""
-    right, _, viewer = np.reshape(turn, (3, 3))
-    elevation = np.arcsin(np.clip(viewer[2], -1, 1))
-    azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
-    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # points right if there is no roll
-    roll = np.arctan2(right @ np.cross(viewer, level), right @ level)
-    return tuple(np.degrees([elevation, azimuth, -roll]).tolist())
+    line = 1.15 * sizes[False] * POINT
+    for name in map_names(scene, i, theme, places, size, line, width_of, star * POINT):
+        color = mix_colors(name.color, theme.text) if name.color else theme.text
+        halo = [withStroke(linewidth=2 if name.color else 1.6, foreground=theme.surface)]
+        fontsize, at = sizes[not name.color], (name.x / size[0], name.y / size[1])
+        axes.text(*at, name.text, color=color, fontsize=fontsize, path_effects=halo, zorder=6, **look)
 
 
 def _title_pane(
@@ -608,6 +606,24 @@ def _title_pane(
     if pane.note:
         look = {"fontsize": style.font_size - 1.5, "color": style.theme.muted}
         _fit_to(figure.text(left + indent, top + 0.3 * line, pane.note, **look, **at), wide - indent)
+
+
+def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
+    """Write the anchors' numbers and names at the bottom, in lines; the height, in inches."""
+    size = style.font_size - 1
+    look = {"fontsize": size, "color": style.theme.muted, "transform": figure.dpi_scale_trans}
+    lines = []
+    for entry in key:
+        longer = figure.text(0, 0, f"{lines[-1]}   {entry}" if lines else entry, fontsize=size)
+        if lines and _width(longer) <= style.width - 0.1:
+            lines[-1] = longer.get_text()
+        else:
+            lines.append(entry)
+        longer.remove()
+    for number, text in enumerate(reversed(lines)):
+        at = style.width / 2, (0.25 + number) * style.line
+        figure.text(*at, text, ha="center", va="baseline", **look)
+    return (len(lines) + 0.5) * style.line if lines else 0.0
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:

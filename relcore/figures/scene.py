@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,6 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.text import encodable
-from relcore.figures.charts import Box, free_line
 from relcore.figures.style import Theme
 
 # Viridis without its ends, which are invisible on a dark and on a white page.
@@ -435,29 +434,45 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the drawn anchors, and their numbers ``"1"``, ``"2"``, …, or "" if there are too many."""
+    """The rows of the drawn anchors, and their labels as on screen (stars.js): numbers, names where the
+    numbers have many gaps, or none if there are too many."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
-    numbered = len(scene.anchors) <= NUMBERED
-    return scene.anchors[places], [str(scene.numbers[place]) if numbered else "" for place in places]
+    rows = scene.anchors[places]
+    if len(scene.anchors) > NUMBERED:
+        return rows, []
+    if scene.numbers.max() > 2 * len(scene.anchors):
+        return rows, [_short_name(str(name), _ANCHOR_LETTERS) for name in scene.ids[rows]]
+    return rows, list(map(str, scene.numbers[places]))
 
 
-# Names of classes and clusters on the maps, at their medians.
+def anchor_key(scene: Scene) -> list[str]:
+    """The number and the name of each anchor, such as "1 time", where stars have numbers and rows names."""
+    rows, labels = drawn_anchors(scene)
+    if scene.mute or not labels or scene.numbers.max() > 2 * len(scene.anchors):
+        return []
+    named = zip(labels, scene.ids[rows], strict=True)
+    return [f"{label}\N{NO-BREAK SPACE}{_short_name(str(name), _ANCHOR_LETTERS)}" for label, name in named]
 
-_LETTERS = 30  # longest name
+
+# Names of anchors, and of classes and clusters at their medians.
+
+_LETTERS, _ANCHOR_LETTERS = 30, 14  # longest names
+_LOOKED_UNDER = 80  # rows of a group
+_COVERED = 0.25  # of these, which a name may cover
+_LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of a group's name above its median
 
 
 @dataclass(frozen=True)
 class MapName:
-    """A name `lines` above a row; `shift` (a share of the width) moves it right, so that it stays on the
-    pane."""
+    """A name with its middle at (x, y); `color` is "" for an anchor."""
 
     row: int
     text: str
     color: str
-    lines: float
-    shift: float
+    x: float
+    y: float
 
 
 def map_names(
@@ -465,77 +480,127 @@ def map_names(
     pane: int,
     theme: Theme,
     places: np.ndarray,
-    letter: tuple[float, float],
-    star: tuple[float, float] = (0.0, 0.0),
+    size: tuple[float, float],
+    line: float,
+    width_of: Callable[[str, bool], float],
+    star: float = 0.0,
 ) -> list[MapName]:
-    """The names that fit on a pane without overlapping each other or the anchors' stars and numbers.
+    """The names that fit on a pane without overlap: those of groups, then the labels of anchors.
+
+    Names of groups stay clear of stars that have labels, and lie over as few of the others as possible. The
+    rule is that of the screen (names.js), but a group whose rows fill a small pane keeps its name.
 
     Parameters
     ----------
     places : array (n, 2)
-        Positions of the rows, in shares of the pane's width and height.
-    letter, star : width and height of a letter and of a star, in the same shares
+        Positions of the rows, from the lower left corner; `size`, `line` (the height of a line of text),
+        `star` (a diameter) and widths have the same unit.
+    width_of : text, whether it names an anchor → width
     """
-    boxes: list[Box] = []
-    names = []
-    for row, number in zip(*drawn_anchors(scene), strict=True):
-        (x, y), (half, high) = places[row], (star[0] / 2, star[1] / 2)
-        right, above = letter[0] * len(number), letter[1] * bool(number)
-        boxes.append((x - half, y - high, x + half + right, y + high + above))
-    for row, text, color in _group_labels(scene, pane, theme) if scene.named else ():
-        x, y = places[row]
-        half = letter[0] * (len(text) + 1) / 2
-        shift = float(np.clip(x, half, max(half, 1 - half)) - x)
-        if (lines := free_line(boxes, (x + shift, y), half, letter[1])) is not None:
-            names.append(MapName(row, text, color, lines, shift))
+    anchors, labels = drawn_anchors(scene)
+    half = np.array([star, star]) / 2
+    stars = np.hstack([places[anchors] - half, places[anchors] + half])
+    taken, names = np.empty((0, 4)), []
+
+    def put(
+        row: int, text: str, color: str, offsets: Sequence[tuple[float, float]], under: np.ndarray
+    ) -> None:
+        nonlocal taken
+        half = width_of(text, not color) / 2 + 0.1 * line, (0.5 if color else 0.4) * line
+        best, least = None, (np.inf, 0)
+        for right, up in offsets:
+            x, y = places[row] + (right, up)
+            if color:
+                x = float(np.clip(x, half[0], max(half[0], size[0] - half[0])))
+            box = np.array([x - half[0], y - half[1], x + half[0], y + half[1]])
+            inside = min(box[:2]) >= 0 and box[2] <= size[0] and box[3] <= size[1]
+            if not inside or _touched(taken, box).any():
+                continue
+            on_stars = int(_touched(stars, box).sum())
+            if on_stars and (labels or not color):
+                continue
+            cost = on_stars, int(len(under) > 0 and _touched(under, box).mean() > _COVERED)
+            if cost < least:
+                best, least = (x, y, box), cost
+            if cost == (0, 0):
+                break
+        if best:
+            names.append(MapName(row, text, color, float(best[0]), float(best[1])))
+            taken = np.vstack([taken, best[2]])
+
+    for row, text, color, rows in _group_labels(scene, pane, theme) if scene.named else ():
+        away = width_of(text, False) / 2 + 0.5 * line
+        offsets = [(right, up * line) for up in _LINES for right in (0.0, away, -away)]
+        offsets.sort(key=lambda offset: abs(offset[1]) + abs(offset[0]) / 2)
+        dot = 0.25 * line
+        put(row, text, color, offsets, np.hstack([places[rows] - dot, places[rows] + dot]))
+    none = np.empty((0, 4))
+    for row, text in zip(anchors, labels, strict=False):
+        right, up = width_of(text, True) / 2 + 0.5 * star + 0.1 * line, 0.45 * star + 0.3 * line
+        sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
+        offsets = [(right * x, up * y) for x, y in sides]
+        above = star / 2 + 0.55 * line
+        put(int(row), text, "", [*offsets, (0.0, above), (0.0, -above)], none)
     return names
 
 
-def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str]]:
-    """Row, name and colour of each group, the largest classes first, then the largest clusters."""
+def _touched(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """Whether each of the boxes (n, 4), left, bottom, right, top, overlaps a box."""
+    return ((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1)
+
+
+def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str, np.ndarray]]:
+    """Row, name, colour and some rows of each group, the largest classes first, then the largest clusters."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
     mute = scene.mute and set(coloring.names) <= set(scene.ids)  # ids are the names of classes
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
     names, colors = coloring.names, coloring.palette(theme)
-    wanted = [(row, _short_name(str(names[g])), colors[g]) for g, row in _middles(coordinates, classes)]
+    wanted = [
+        (row, _short_name(str(names[g])), colors[g], rows) for g, row, rows in _middles(coordinates, classes)
+    ]
     if scene.clusters is not None:
         clusters = np.where(scene.shown & ((categories < 0) | ramp), scene.clusters.numbers, -1)
         names = scene.clusters.names
-        wanted += [(row, _short_name(names[g]), theme.text) for g, row in _middles(coordinates, clusters)]
+        wanted += [
+            (row, _short_name(names[g]), theme.text, rows) for g, row, rows in _middles(coordinates, clusters)
+        ]
     return wanted
 
 
-def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, int]]:
-    """Each class with the row nearest to its median, the largest class first."""
+def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, int, np.ndarray]]:
+    """Each class with the row nearest to its median and some of its rows, the largest class first."""
     middles = []
     for group in np.unique(classes[classes >= 0]).tolist():
         rows = np.flatnonzero(classes == group)
         own = coordinates[rows]
         middle = np.sort(own, axis=0)[len(own) // 2]
-        middles.append((-len(rows), group, int(rows[np.argmin(np.square(own - middle).sum(axis=1))])))
-    return [(group, row) for _, group, row in sorted(middles)]
+        nearest = int(rows[np.argmin(np.square(own - middle).sum(axis=1))])
+        some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_UNDER)).astype(int)]
+        middles.append((len(rows), group, nearest, some))
+    middles.sort(key=lambda found: (-found[0], found[1]))
+    return [found[1:] for found in middles]
 
 
-def _short_name(name: str) -> str:
-    """The name cut to `_LETTERS` letters. Paths and addresses are cut in the middle, because they differ at
-    the end."""
-    if len(name) <= _LETTERS:
+def _short_name(name: str, letters: int = _LETTERS) -> str:
+    """The name cut to so many letters. Paths and addresses are cut in the middle, because they differ at the
+    end."""
+    if len(name) <= letters:
         return name
-    end = 0 if " " in name else _LETTERS // 2
-    return f"{name[: _LETTERS - 1 - end]}…{name[len(name) - end :]}"
+    end = 0 if " " in name else letters // 2
+    return f"{name[: letters - 1 - end]}…{name[len(name) - end :]}"
 
 
-def places_of(coordinates: np.ndarray, turn: tuple[float, ...] | None, aspect: float) -> np.ndarray:
-    """Approximate positions of rows on a pane, (n, 2) in shares of its width and height; the pane is `aspect`
-    times as wide as high.
-
-    Both axes have the same scale, as in the figures.
-    """
+def seen(coordinates: np.ndarray, turn: tuple[float, ...] | None) -> np.ndarray:
+    """The coordinates as the viewer sees them, (n, 2) or, with the depth, (n, 3); near is positive."""
     points = np.asarray(coordinates, dtype=np.float64)
-    if points.shape[1] == 3:
-        points = points @ np.reshape(turn or np.eye(3), (3, 3))[:2].T
+    return points @ np.reshape(turn or np.eye(3), (3, 3)).T if points.shape[1] == 3 else points
+
+
+def window_of(points: np.ndarray, aspect: float) -> tuple[np.ndarray, np.ndarray]:
+    """The middle (2,) and the size (2,) of a window `aspect` times as wide as high, with all points (n, 2)
+    and a margin."""
     low, high = points.min(axis=0), points.max(axis=0)
     spread = np.maximum(high - low, 1e-12) * 1.14
     scale = max(spread[0] / aspect, spread[1])
-    return 0.5 + (points - (low + high) / 2) / np.array([scale * aspect, scale])
+    return (low + high) / 2, np.array([scale * aspect, scale])

@@ -8,10 +8,22 @@ import numpy as np
 import pytest
 
 from relcore.figures.charts import MovingPoints
-from relcore.figures.scene import Clusters, Pane, Scene, map_names, places_of
+from relcore.figures.scene import Clusters, Pane, Scene, anchor_key, map_names, seen, window_of
 from relcore.figures.style import LIGHT
 
-LETTER = (0.01, 0.04)
+LINE = 0.04
+
+
+def found_names(scene, star=0.0):
+    """The names on the first pane, one unit wide and high, and the places of its rows."""
+    points = seen(scene.panes[0].coordinates, scene.turn)[:, :2]
+    middle, size = window_of(points, 1.0)
+    places = 0.5 + (points - middle) / size
+    return map_names(scene, 0, LIGHT, places, (1.0, 1.0), LINE, width_of, star), places
+
+
+def width_of(text, of_anchor=False):
+    return 0.01 * len(text)
 
 
 @pytest.fixture
@@ -30,14 +42,12 @@ def make_scene(rng):
 
 
 def names(scene):
-    places = places_of(scene.panes[0].coordinates, None, 1.0)
-    return [name.text for name in map_names(scene, 0, LIGHT, places, LETTER)]
+    return [name.text for name in found_names(scene)[0]]
 
 
 def test_names_stand_at_middles_of_classes_and_clusters(make_scene):
     scene = make_scene()
-    places = places_of(scene.panes[0].coordinates, None, 1.0)
-    found = map_names(scene, 0, LIGHT, places, LETTER)
+    found, places = found_names(scene)
     assert [name.text for name in found] == ["a", "b", "c"]
     assert [name.row // 30 for name in found] == [0, 1, 2]
     assert all(0 <= share <= 1 for share in places.ravel())
@@ -74,24 +84,49 @@ def test_names_do_not_lie_on_one_another(make_scene):
         ("a", "b"),
         named=True,
     )
-    found = map_names(crowded, 0, LIGHT, places_of(crowded.panes[0].coordinates, None, 1.0), LETTER)
-    assert len({name.lines for name in found}) == len(found) == 2
+    found, _ = found_names(crowded)
+    assert len(found) == 2
+    assert abs(found[0].y - found[1].y) >= LINE or abs(found[0].x - found[1].x) >= width_of("a")
 
 
-def test_no_name_covers_a_star_or_its_number():
+def test_no_name_covers_another_or_a_star_with_a_label():
     points = np.random.default_rng(0).normal(size=(200, 2))
     groups = (points[:, 0] > 0).astype(int)
-    panes = (Pane("map", points),)
-    free = Scene(panes, [f"r{row}" for row in range(200)], groups, ("left side", "right side"), named=True)
-    places = places_of(points, None, 1.0)
-    rows = [name.row for name in map_names(free, 0, LIGHT, places, LETTER)]
-    starred = replace(free, anchors=np.array(rows))
-    star = (0.05, 0.05)
-    found = map_names(starred, 0, LIGHT, places, LETTER, star)
-    assert len(found) == 2
+    ids = [f"r{row}" for row in range(200)]
+    scene = Scene((Pane("map", points),), ids, groups, ("left side", "right side"), named=True)
+    rows = [name.row for name in found_names(scene)[0]]
+    star, starred = 0.05, replace(scene, ids=np.array(ids), anchors=np.array([*rows, *range(20)]))
+    found, places = found_names(starred, star)
+    assert {name.text for name in found[:2]} == {"right side", "left side"}
+    assert len(found) > 12  # most anchors have their number
     for name in found:
-        half = LETTER[0] * (len(name.text) + 1) / 2
-        x, y = places[name.row] + (name.shift, name.lines * LETTER[1])
-        for anchor in places[rows]:
-            apart = abs(anchor[0] - x) >= half + star[0] / 2 - 1e-9
-            assert apart or abs(anchor[1] - y) >= 0.6 * LETTER[1] + star[1] / 2 - 1e-9
+        half = np.array([width_of(name.text) / 2, 0.4 * LINE])
+        at = np.array([name.x, name.y])
+        if name.color:
+            assert (np.abs(places[starred.anchors] - at) >= half + star / 2 - 1e-9).any(axis=1).all()
+        for other in found:
+            reach = half + np.array([width_of(other.text) / 2, 0.4 * LINE]) - 1e-9
+            assert other is name or (np.abs([other.x - name.x, other.y - name.y]) >= reach).any()
+
+
+def test_anchors_have_names_where_their_numbers_have_gaps_and_else_a_key():
+    """Figures had the numbers 149, 71, 218 … where the screen had names."""
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    scene = Scene(
+        (Pane("map", points),), np.array(list("abcdefghi")), np.full(9, -1), anchors=np.array([2, 5])
+    )
+    assert {name.text for name in found_names(scene)[0]} == {"1", "2"}
+    assert [entry.split() for entry in anchor_key(scene)] == [["1", "c"], ["2", "f"]]
+    gaps = replace(scene, anchor_numbers=np.array([71, 149]))
+    assert {name.text for name in found_names(gaps)[0]} == {"c", "f"}
+    assert anchor_key(gaps) == []
+
+
+def test_every_class_keeps_its_name_among_hundreds_of_stars():
+    """Of ten digits on screen, figures had only the names of two."""
+    places = np.random.default_rng(0).normal(size=(600, 2))
+    groups = np.arange(600) % 10
+    places += 4 * np.stack([np.cos(groups), np.sin(groups)], axis=1)
+    panes, names = (Pane("map", places),), tuple("0123456789")
+    scene = Scene(panes, np.arange(600).astype(str), groups, names, np.arange(300), named=True)
+    assert {name.text for name in found_names(scene, 0.02)[0]} == set(names)
