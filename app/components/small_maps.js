@@ -76,7 +76,8 @@ class Maps {
   }
 
   put(element, xy, row) {
-    element.style.left = `clamp(1.6rem, ${xy[2 * row] / 10}%, calc(100% - 1.6rem))`;
+    const half = `${element.offsetWidth / 2 + 4}px`; // a name ends inside of the map
+    element.style.left = `clamp(${half}, ${xy[2 * row] / 10}%, calc(100% - ${half}))`;
     element.style.top = `${xy[2 * row + 1] / 10}%`;
   }
 

@@ -256,7 +256,8 @@ class StoryStep:
 
 
 def _halves() -> tuple:
-    return st.columns([2.8 if st.session_state.get(_PRESENTS) else 2.1, 1], gap="medium")
+    wide, place = (2.8, "center") if st.session_state.get(_PRESENTS) else (2.1, "top")
+    return st.columns([wide, 1], gap="medium", vertical_alignment=place)
 
 
 def _write(*paragraphs: str) -> None:
@@ -577,7 +578,8 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-story :is(.ls-root, .ls-hint, .ls-title, .ls-tip) { font-size: 0.9rem; }
 [data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 0; }
 .st-key-story { min-height: calc(100vh - 3rem); --relscope-large: 1.25; } /* names and dots of the maps */
-.st-key-story > :has(> [data-testid="stPopover"]) { margin-top: auto; } /* the exercise at the lower edge */
+/* The exercise at the lower edge, and the step in the middle of what is left. */
+.st-key-story > :is(:has(> [data-testid="stPopover"]), :has([data-testid="stColumn"])) { margin-top: auto; }
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
 .st-key-story-bar { flex-wrap: nowrap; gap: 0.2rem; }
 .st-key-story-bar :is(button, p) { padding: 0.15rem 0.35rem; min-height: 0; font-size: 0.75rem; }
@@ -588,7 +590,8 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .relscope-says { line-height: 1.4; margin-bottom: 0.4rem; }
 .relscope-number > b { font-size: 2.6rem; }
 .relscope-columns { height: 5rem; margin-bottom: 1.5rem; }
-.relscope-columns.many > :is(:nth-child(odd), .now + div):not(.now, :last-child) span { visibility: hidden; }
+.relscope-columns.many > :is(:nth-child(odd), .now + div, :has(+ .now)):not(.now, :last-child) span,
+.relscope-columns.many > .now + div span { visibility: hidden; }
 </style>"""
 _PRESENTS = "story.presents"
 
@@ -638,17 +641,13 @@ def _navigation(number: int, title: str) -> None:
     """Draw the buttons, and in a presentation the title beside them."""
     last = len(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
-        st.button(
-            "Back",
-            key="story.back",
-            shortcut="Left",
-            **_to(number - 1),
-        )
+        # No key leaves the story: in front of a class one is pressed once too often.
+        st.button("Back", key="story.back", shortcut="Left" if number > 1 else None, **_to(number - 1))
         st.button(
             "Next" if number < last else "To the start",
             key="story.next",
             type="primary",
-            shortcut="Right",
+            shortcut="Right" if number < last else None,
             **_to((number + 1) % (last + 1)),
         )
         presents = bool(st.session_state.get(_PRESENTS))
@@ -671,6 +670,7 @@ def _navigation(number: int, title: str) -> None:
             icon=":material/co_present:",
             type="tertiary",
             help=None if presents else "Large type, for a screen in front of a class",
+            shortcut="Escape" if presents else None,
             **_to(number, not presents),
         )
         st.button("Reset", key="story.reset", icon=":material/restart_alt:", type="tertiary", on_click=reset)
