@@ -481,11 +481,24 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
     printed = table[["form", "metric"]].set_axis(["representation", "metric"], axis=1)
     printed["score"], printed["95 % interval"] = texts("score"), bands("low", "high")
-    chance = texts("chance") + " " + bands("null_low", "null_high")
-    printed["chance level (95 % band)"] = chance.str.strip()
+    printed["chance level (95 % band)"] = [
+        _chance_text(*map(row.get, ("chance", "null_low", "null_high"))) for row in table.to_dict("records")
+    ]
     if "n" in table:
         printed["n"] = texts("n", "{:.0f}")
     return printed.replace("", "–")
+
+
+def _chance_text(mean: float | None, low: float, high: float) -> str:
+    """A chance level as ``0.00023 [0.00017, 0.00029]``, "" for NaN: its mean with two significant digits or
+    more, the ends of the band with as many decimals."""
+    known = [value for value in (mean, low, high) if value is not None and not np.isnan(value)]
+    if not known:
+        return ""
+    places = min(max(3, 1 - int(np.floor(np.log10(max(abs(known[0]), 1e-5))))), 6)
+    texts = [f"{value:z.{places}f}" for value in known]
+    band = f"[{texts[-2]}, {texts[-1]}]" if len(texts) > 1 else ""
+    return f"{texts[0] if len(texts) != 2 else ''} {band}".strip()
 
 
 def score_points(table: pd.DataFrame) -> Lines:

@@ -225,8 +225,10 @@ class Exportable:
             return delimited_text(self.table()).encode()
         if kind == "tex" and self.latex:
             with extra():
+                table = self.latex()
                 look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
-                return harmless(self.latex().to_latex(**look)).encode()
+                sides = "".join("r" if _has_numbers(table.iloc[:, i]) else "l" for i in range(table.shape[1]))
+                return harmless(table.to_latex(column_format=sides, **look)).encode()
         if (kind in ("json", "py") and recipe is None) or kind == "tex":
             raise SpaceError(
                 f"{self.name}: expected a figure with a {'table' if kind == 'tex' else 'recipe'} for {kind},"
@@ -295,6 +297,11 @@ class Exportable:
             element = f'<metadata id="{KEY}">{escape(recipe, quote=False)}</metadata>\n <metadata>'
             written = written.replace(b"<metadata>", element.encode(), 1)
         return written
+
+
+def _has_numbers(column: pd.Series) -> bool:
+    """Whether a column of a printed table has only numbers, intervals and dashes."""
+    return column.map(lambda value: re.fullmatch(r"[-−–+±…\[\]().,%\d\s]*|nan", str(value)) is not None).all()
 
 
 def content_policy(scripts: Iterable[str], also: str = "") -> str:

@@ -74,12 +74,14 @@ def test_every_figure_exports_as_every_kind(scores, named_values):
 
 
 def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
-    """A chance band beside a score would be read as its interval, and no number is a negative zero."""
+    """A chance band beside a score would be read as its interval; no number is a negative zero, and a chance
+    level of .0001 is not 0.
+    """
     sampled = {
         "score": 0.926,
         "low": 0.9,
         "high": 0.95,
-        "null_low": -0.0004,
+        "null_low": 2e-5,
         "null_high": 0.002,
         "chance": 1e-4,
     }
@@ -92,8 +94,9 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     )
     drawn = scores_exportable(table, RECIPE)
     lines = drawn.bytes("tex").decode().splitlines()
+    assert lines[0] == r"\begin{tabular}{llrrrr}"
     assert lines[2] == r"representation & metric & score & 95 \% interval & chance level (95 \% band) & n \\"
-    assert lines[4] == r"relative & MRR & 0.926 & [0.900, 0.950] & 0.000 [0.000, 0.002] & 250 \\"
+    assert lines[4] == r"relative & MRR & 0.926 & [0.900, 0.950] & 0.00010 [0.00002, 0.00200] & 250 \\"
     assert lines[5] == r"relative & RSA & 0.000 & – & – & 90 \\"
     numbers = replace(drawn, latex=lambda: pd.DataFrame({"score": [-0.0002]}))
     assert "-0.000" not in numbers.bytes("tex").decode()
