@@ -1,6 +1,14 @@
 /* Gestures: a drag draws the edge of a selection, moves or turns the picture, as the tool says; a click without one is on a row. The
    wheel, and a finger, belong to the page until a click or a tap on the panes: a page with maps can be scrolled past them. */
 
+const [CLOSED, WIDE] = [15, 40]; // pixels: how near to its begin a loop ends, and how far from there it has been
+
+/* A drag from one of many stars around some points and back moves no star: it is a lasso. */
+function isLoop(path) {
+  const [[startX, startY], away] = [path[0], ([x, y]) => Math.hypot(x - startX, y - startY)];
+  return away(path.at(-1)) < CLOSED && Math.max(...path.map(away)) > WIDE;
+}
+
 /* Hear what the mouse or a finger does on a pane. */
 function listenTo(pane) {
   const { plot, owner } = pane;
@@ -27,6 +35,7 @@ function listenTo(pane) {
     if (begins && !drag.tool) owner.tellHow("Drag a star ★ to another point");
     if (drag.tool === "anchor") {
       if (begins) owner.hand.take(pane, drag.star, undefined, true);
+      drag.path.push([x, y]);
       const row = pane.nearestTo(x, y);
       owner.hand.moveTo(row);
       owner.hovered(row, pane); // its name, before the release
@@ -51,14 +60,14 @@ function listenTo(pane) {
     drag = null;
     pane.lasso.removeAttribute("d");
     if (event.type === "pointercancel") return owner.hand.cancel();
-    if (tool === "anchor" && moved) owner.hand.release();
-    else if (!moved) owner.clicked(pane.rowAt(...at(event)));
+    const looped = tool === "anchor" && owner.tool === "lasso" && owner.hand.live?.many && isLoop(path);
+    if (looped) owner.hand.cancel();
+    else if (tool === "anchor" && moved) return owner.hand.release();
+    if (!moved) owner.clicked(pane.rowAt(...at(event)));
     else if (tool === "turn") owner.settled();
-    else if (DRAWING.has(tool)) {
+    else if (looped || DRAWING.has(tool)) {
       const polygon = path.map(([x, y]) => pane.unit(x, y));
-      const rows = pane.rowsWithin(polygon);
-      if (!rows.length) owner.tellHow("No row lies inside: draw around some");
-      owner.brushed(rows, event.shiftKey, polygon);
+      owner.brushed(pane.rowsWithin(polygon), event.shiftKey, polygon);
     }
   };
   plot.addEventListener("pointerup", end);

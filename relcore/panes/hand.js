@@ -10,7 +10,9 @@ const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn
 const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
 const SLOW = 30;
 const GRASP = 40; // pixels from a star within which the story takes it
+const SYMBOL = 5; // the same where a drag beside the star draws, or stars are many
 const [MOVE, PROBE, SCORE, SLIDE] = [0, 1, 2, 3]; // what the channel is asked for, see `read_request` and `SlidAnswers` in Python
+const OFFERED = 15000; // milliseconds for which fewer anchors are offered
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
 const HALVES = new Float32Array(65536); // what each float16 is; filled when it is first needed
 
@@ -79,11 +81,14 @@ class Hand {
     Object.assign(this, { owner, held: null, saved: new Map(), serial: 0, dropped: 0, channel: null });
     this.strip = element("span", "ls-live", { "aria-hidden": "true" });
     this.spoken = element("span", "ls-spoken", { role: "status", "aria-live": "polite" });
-    this.fewer = element("button", "ls-chip ls-fewer", { type: "button", hidden: "", "aria-label": "Use fewer anchors" });
-    this.fewer.addEventListener("click", () => {
-      this.fewer.hidden = true;
+    this.spread = element("button", "ls-chip", { type: "button", "aria-label": "Use fewer anchors" });
+    this.spread.addEventListener("click", () => {
+      this.offer(false);
       this.owner.report({ kind: "spread" });
     });
+    const close = element("button", "ls-chip", { type: "button", title: "Close", "aria-label": "Keep all anchors" }, "×");
+    close.addEventListener("click", () => this.offer(false));
+    this.fewer = element("span", "ls-fewer", { hidden: "" }, this.spread, close);
     this.key = (event) => this.probe(event);
     for (const kind of ["keydown", "keyup"]) document.addEventListener(kind, this.key);
   }
@@ -101,16 +106,15 @@ class Hand {
     this.spoken.textContent = why;
   }
 
-  /* The anchor whose star is at a place of a pane and can be dragged, or -1: among many stars a drag draws what the tool draws. */
+  /* The anchor whose star is at a place of a pane and can be dragged, or -1. */
   starAt(pane, x, y) {
-    const { live, owner } = this;
-    return live && !pane.solid && !(live.many && DRAWING.has(owner.tool)) ? this.starUnder(pane, x, y) : -1;
+    return this.live && !pane.solid ? this.starUnder(pane, x, y) : -1;
   }
 
   starUnder(pane, x, y) {
     const { stars } = pane;
     if (!stars.shown || !pane.flags) return -1;
-    const reach = this.owner.header.worded ? GRASP : this.live?.many || DRAWING.has(this.owner.tool) ? stars.reach : Math.max(REACH, stars.reach);
+    const reach = this.owner.header.worded ? GRASP : Math.max(this.live?.many || DRAWING.has(this.owner.tool) ? SYMBOL : REACH, stars.reach);
     let [best, nearest] = [-1, reach * reach];
     for (const row of stars.rows) {
       const [px, py] = pane.pixel(row);
@@ -142,8 +146,19 @@ class Hand {
   take(pane, row, kind = MOVE, still = false) {
     this.ready();
     this.held = { pane, row, to: row, kind, still: still && this.live?.panes.length > 1 ? pane : null, taken: -1 };
-    this.fewer.hidden = true;
+    this.offer(false);
     this.owner.root.classList.add("ls-moving");
+  }
+
+  /* Offer fewer anchors, for a while; or no more. */
+  offer(shown) {
+    const { many, spread } = this.live ?? {};
+    this.fewer.hidden = !(shown && many);
+    clearTimeout(this.offered);
+    if (this.fewer.hidden) return;
+    this.spread.textContent = `One of ${many} anchors hardly changes the maps. Use ${spread} anchors instead`;
+    this.spread.setAttribute("aria-label", this.spread.textContent);
+    this.offered = setTimeout(() => this.offer(false), OFFERED);
   }
 
   /* The anchor is at another row; not at one that is an anchor already. */
@@ -338,10 +353,7 @@ class Hand {
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();
-    const { many, spread } = this.live ?? {};
-    this.fewer.hidden = !many;
-    this.fewer.textContent = `One of ${many} anchors hardly changes the maps. Use ${spread} anchors instead`;
-    this.fewer.setAttribute("aria-label", this.fewer.textContent);
+    this.offer(true);
     this.released = true; // the places of these panes are those of the channel until Python has answered
     owner.report({ kind: "anchor", row: held.row, to: held.to });
   }
@@ -385,7 +397,7 @@ class Hand {
     this.saved.clear();
     this.released = false;
     this.strip.textContent = "";
-    this.fewer.hidden ||= !this.live?.many;
+    if (!this.live?.many) this.offer(false);
   }
 
   // By keyboard.
@@ -430,7 +442,7 @@ class Hand {
   }
 
   dispose() {
-    clearTimeout(this.timer);
+    for (const timer of [this.timer, this.offered]) clearTimeout(timer);
     this.unwatch?.();
     for (const kind of ["keydown", "keyup"]) document.removeEventListener(kind, this.key);
     this.channel?.close();

@@ -133,7 +133,7 @@ class LinkedScatter {
     const ended = released || this.hand.held;
     const reanchored = others || recolored || born || ended;
     if (reanchored) this.anchors = take("anchors");
-    let undressed = false; // whether a pane has rows without flags
+    let [undressed, mapped] = [false, false]; // whether a pane has rows without flags, and another map
     this.panes.forEach((pane, i) => {
       pane.setTitle(header.panes[i]);
       pane.plot.dataset.old = header.panes[i].old;
@@ -141,6 +141,7 @@ class LinkedScatter {
       const wasDense = pane.dense;
       if (moved) pane.setPositions(take(`pane${i}`, header.panes[i].quantised ? Uint16Array : Float32Array), header.panes[i].dimensions);
       undressed ||= moved && (wasDense || pane.dense);
+      mapped ||= moved;
       pane.coloring = this.colorings.list[header.panes[i].coloring];
       if (moved || recolored) pane.regroup = true;
       if (recolored || born || moved) pane.paint();
@@ -149,6 +150,7 @@ class LinkedScatter {
       pane.redraw();
     });
     if (ended) this.hand.done();
+    else if (mapped) this.hand.offer(false); // it was about other maps
     // Python's selection is law, unless it is older than a brush that Python has not answered yet.
     const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
     const rows = law ? rowsIn(take("selected"), header.n) : other ? new Uint32Array(0) : this.rows;
@@ -168,7 +170,8 @@ class LinkedScatter {
     if (!codes.some(Boolean) && (said(past) === said(header) || unheard)) return false;
     const before = this.filter.out;
     this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n);
-    if (header.facets.length && !past?.facets.length) this.showFilter(true);
+    // The columns come once asked for, and stay: who comes back sees them again only with a filter.
+    if (header.facets.length && !past?.facets.length && (past || header.filter.length)) this.showFilter(true);
     if (!header.facets.length) this.showFilter(false);
     return Boolean(before || this.filter.out);
   }
@@ -262,6 +265,10 @@ class LinkedScatter {
   brushed(rows, add, polygon = null) {
     const { out } = this.filter;
     if (out) rows = rows.filter((row) => !out[row]);
+    if (polygon && !rows.length) {
+      if (this.hint.hidden) this.tellHow("No row lies inside: draw around some"); // after why a star cannot be dragged
+      return; // a drag that failed clears no selection
+    }
     rows = add ? joined(this.rows, rows, this.header.n) : Uint32Array.from(rows);
     if (!rows.length && !this.rows.length) return;
     mark("linked_scatter:brushed", polygon);

@@ -30,7 +30,7 @@ const KEYS = [
   ["N", "show or hide the names"],
   ["D", "lines around the most crowded places"],
   ["F", "filter rows by classes and numbers"],
-  ["Drag a star", "move the anchor to another row (of more than 16 with the tool Move, P)"],
+  ["Drag a star", "move the anchor to another row"],
   ["S, then arrow keys", "choose an anchor, move it; Enter keeps, Escape returns"],
   ["Hold Q", "measure by the row under the pointer, too"],
   ["Shift", "add to the selection"],
