@@ -97,7 +97,8 @@ if TYPE_CHECKING:
 RIGHT, LOWER = "right", "lower"
 BY_TWO = {TWO: "by two anchors"}
 AXES = {OWN: "own axes", "absolute": "shared axes"}  # names of panes of absolute spaces
-FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+# The first turn of three dimensions, so that depth is seen; FACING of solid.js is the same.
+FACING = (0.8253, 0.0, -0.5646, -0.2199, 0.9211, -0.3214, 0.5201, 0.3894, 0.7602)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class MapLook:
     named : bool
         Write the names of classes or clusters on the maps.
     turn : tuple of 9 floats
-        Rotation matrix of maps of three dimensions, by rows: right, up, to the viewer; empty is not turned.
+        Rotation matrix of maps of three dimensions, by rows: right, up, to the viewer; empty is `FACING`.
     hidden, second_hidden : tuple of str
         Classes of either colouring whose rows are hidden.
     second : str

@@ -14,6 +14,7 @@ from matplotlib.path import Path as Polygon
 from PIL import Image
 
 from app.items import make_sheet
+from relcore.compare.scene import FACING
 from relcore.figures.scene import Pane, Scene
 from relcore.panes.payload import joined_texts
 from tests.browser.panes import (
@@ -456,7 +457,7 @@ def test_a_solid_turns_by_drag_and_is_hovered_clicked_and_selected_like_a_plane(
     page.locator(ROOT).focus()
     page.keyboard.press("Escape")
     page.keyboard.press("0")
-    assert events(page, 5)[4] == {"kind": "turn", "turn": [1, 0, 0, 0, 1, 0, 0, 0, 1]}
+    assert events(page, 5)[4] == {"kind": "turn", "turn": list(FACING)}
     page.wait_for_function(
         "before => [...document.querySelectorAll('.ls-points')].every((canvas, i) => canvas.toDataURL() ==="
         " before[i])",
