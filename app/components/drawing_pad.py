@@ -30,7 +30,7 @@ _mount, _mount_camera = (
 )
 
 
-def drawing_pad(key: str, label: str, size: int = 220) -> Image | None:
+def drawing_pad(key: str, label: str, size: int) -> Image | None:
     """The drawing, white strokes on black, `size` × `size` pixels; None while it is empty. It stands on every
     pad of the session.
 

@@ -34,6 +34,7 @@ from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.stitch.stitching import (
     SHOWN,
+    STITCH_METRICS,
     SharedRows,
     StitchConfusion,
     StitchMatrix,
@@ -73,8 +74,7 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
     else:
         of = f"Here: {plain(', '.join(map(space_name, own)))}, the labelled spaces of this session."
     st.caption(
-        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it"
-        f" still work? {of}"
+        f"Does the classifier of one model work on the encoder of another? Nothing is trained again. {of}"
     )
     specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
     with details:
@@ -303,7 +303,6 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
     with sentence:
         messages.lead(bold_numbers(headline(result, metric)))
     cell = _chosen(result)
-    caption(_told(result.spec.methods))
     with st.container(key="wide"):
         _heat_maps(result, metric, show, cell)
         recipe = StitchMatrix(**setup.recipe, metric=metric, show=show)
@@ -352,10 +351,11 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     n = len(result.runs)
     states = f"mean of {n} random splits" if n > 1 else "one random split"
     caption(
-        "Each row is an encoder, each column the classifier that was trained on the encoder of this number."
-        f" Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
+        f"Each cell is the {STITCH_METRICS[metric].title} of a pair: its row is the encoder, its column the"
+        f" classifier. Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
         f" {plain(result.untested)} Click a cell for its details."
     )
+    caption(_told(result.spec.methods))
 
 
 def cell_of(points: Sequence[Mapping[str, Any]], result: StitchResult) -> Cell | None:

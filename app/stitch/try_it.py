@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-_SHOWN = 160  # pixels of a picture's longer side
+_SHOWN, _PAD = 160, 300  # pixels: a picture's longer side, a side of the field to draw on
+_LISTED = 30  # possible answers
 _FITTED_AT_ONCE = 5.0  # seconds: a click on another method would take longer than to fit all
 _LONGEST_TEXT = 2000  # letters
 _LONGEST_ITEM = 1 << 20  # bytes that the browser may send while one types or draws
@@ -111,6 +112,9 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             on_click=_put_text,
             args=(dataset, stitching),
         )
+    answers = stitching.shared.classes
+    more = f" and {len(answers) - _LISTED:,} more" if len(answers) > _LISTED else ""
+    st.caption(f"The answer is one of: {plain(', '.join(answers[:_LISTED]))}{more}.")
     text = " ".join(st.session_state[key].split())
     return Item(text, st.session_state.get("relscope.try-truth", {}).get(text, "")) if text else None
 
@@ -138,7 +142,8 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         item = _test_item(dataset, stitching, int(number) - 1)
         return _show_item(item, f"Label: {item.truth}")
     if source == "draw":
-        picture, name = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger"), "drawing"
+        label, name = "Draw here with mouse, pen or finger", "drawing"
+        picture = drawing_pad("stitch.try-pad", label, _PAD)
         with suppress(SpaceError):  # nothing stands out yet
             if picture is not None:
                 return _show_item(Item(made_like(picture, look, name)), caption_of(look))
@@ -379,8 +384,8 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
     )
     st.caption(
         "Each row is an encoder, each column a classifier. A dotted cell is not stitched. Each cell shows the"
-        " answer, its probability (darker is higher), and what the encoder's own classifier says if that"
-        f" differs.{none if isinstance(item.item, str) else ''}"
+        " answer, its probability (stronger colour is higher), and what the encoder's own classifier says if"
+        f" that differs.{none if isinstance(item.item, str) else ''}"
         " Hover over a cell for the three most probable answers."
     )
     exports.export_bar(figure, "try-it")

@@ -664,7 +664,8 @@ def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Ser
         off = ~np.eye(len(result.encoders), dtype=bool)
         return f"mean gap {short(float(np.nanmean(gaps(result, method, metric)[off])))}{some}"
     spread = f" ± {short(row.stitched_deviation)}" if len(result.runs) > 1 else ""
-    return f"stitched {short(row.stitched)}{spread}{some} · not stitched {short(row.own)}"
+    title = STITCH_METRICS[metric].title
+    return f"{title} {short(row.stitched)}{spread} stitched{some}, {short(row.own)} not stitched"
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
@@ -738,7 +739,7 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 def headline(result: StitchResult, metric: str = "accuracy") -> str:
     """The result in a sentence: the score of the best methods on stitched pairs, and the score of classifiers
-    on their own encoders."""
+    on their own encoders. Methods inside the interval of the best are close behind."""
     table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:
@@ -753,19 +754,19 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
     equal = able.stitched.map(short) == short(best.stitched)  # a tie, as printed
-    reach, worse = "", equal & ~equal
+    reach, close = "", equal & ~equal
     if metric == "accuracy":
         low, high = share_interval(float(best.stitched), result.n_test)
-        reach, worse = f" (95 %: {short(low)} to {short(high)})", (able.stitched >= low) & ~equal
+        reach, close = f" (95 %: {short(low)} to {short(high)})", (able.stitched >= low) & ~equal
     tied, others = (
-        and_list(f"“{name}”" for name in able.method[some]) if some.any() else "" for some in (equal, worse)
+        and_list(f"“{name}”" for name in able.method[some]) if some.any() else "" for some in (equal, close)
     )
     among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Method"
-    others = f" Not clearly worse: {others}." * bool(others)
+    others = f" Close behind: {others}." * bool(others)
+    among += f" ({counted(int(best.pairs), 'pair')}{', a tie' * bool(equal.sum() > 1)})"
     return (
         f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
-        f" its own, {short(best.own)}. A blind guess has {chance}. {among}, on"
-        f" {counted(int(best.pairs), 'pair')}: {tied}{', equally good' * bool(equal.sum() > 1)}.{others}"
+        f" its own, {short(best.own)}. A blind guess has {chance}. {among}: {tied}.{others}"
     )
 
 

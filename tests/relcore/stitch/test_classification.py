@@ -46,10 +46,10 @@ def test_the_headline_names_the_fewest_steps_of_error_and_all_methods_of_a_tie(r
     """The method with most steps was named the best by MAE, and one of several equal ones by accuracy."""
     result = made_up(rng, methods=("relative", "whitened"))
     steps = summary_table(result, "mae").set_index("method").stitched
-    assert f"on 2 pairs: “{steps.idxmin()}”." in headline(result, "mae")
+    assert f"(2 pairs): “{steps.idxmin()}”." in headline(result, "mae")
     for run in result.runs:
         run.answers["whitened"] = run.answers["relative"]
-    assert "“relative” and “relative, whitened”, equally good." in headline(result)
+    assert "(2 pairs, a tie): “relative” and “relative, whitened”." in headline(result)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "absolute"])
