@@ -118,10 +118,11 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             made = partial(_export_bytes, failed, label, atlas if kind == "parquet" else make)
             with row:
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", icon=None)
-        if "parquet" in kinds:
+        if "parquet" in kinds:  # the maps of Explore
             about += (
-                " Embedding Atlas: a table for this free viewer of large maps. It has all columns, both maps"
-                f" and the {NEIGHBOURS} nearest rows. Open it with:"
+                " The scores, also as LaTeX: Export under the table in the tab Scores. Embedding Atlas: a"
+                " table for this free viewer of large maps. It has all columns, both maps and the"
+                f" {NEIGHBOURS} nearest rows. Open it with:"
             )
         formats.caption(about)
         if "parquet" in kinds:

@@ -49,6 +49,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
         messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
         return
     form, (now, before, moved) = workspace.form, effect(workspace, pair)
+    steps = []
     first = headline_metric(now)
     for metric in sorted(now, key=lambda metric: metric != first):
         score = now[metric]
@@ -58,6 +59,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
             help_ += f". On rows that are anchors neither before nor after: {change.describe()}"
         if metric == first:
             help_ += f". Representation: {form}. {_ABOUT}"
+        steps.append(step)
         lost = (step or "").startswith(MINUS)  # Streamlit reads a hyphen only
         colour = ("inverse" if lost else "normal") if metric == first else "off"
         look = {
@@ -69,8 +71,9 @@ def draw(workspace: Workspace, pair: Match) -> None:
         chance = f" · chance {score.null}" if score.null else ""
         st.metric(f"{METRICS[metric].title}{chance}", short(score), width="content", **look)
     if moved:
+        told = "Arrows: compared with" if any(steps) else "No clear change from"
         st.caption(
-            f"Arrows: compared with {_anchors_in_words(session.history().with_other_anchors)}",
+            f"{told} {_anchors_in_words(session.history().with_other_anchors)}",
             width="content",
         )
 

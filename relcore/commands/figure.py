@@ -62,7 +62,7 @@ class FigureOptions:
     (FigureOptions, Style, Printed, FullPaths),
     "It loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
     " space has changed since, the command stops with an error.",
-    ("relscope-panes.pdf -o again.svg --width 3.25",),
+    ("relscope-panes-a-b.pdf -o again.svg --width 3.25",),
     output="The file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html"
     " (interactive), .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings)."
     " Default: a PDF in this folder.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -85,7 +86,7 @@ from relcore.represent.similarity import (
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
 from relcore.scores.score import PairScores, Score
-from relcore.spaces.matching import Match, as_pair, distinct_names, match
+from relcore.spaces.matching import Match, as_pair, distinct_names, match, short_names
 from relcore.spaces.space import LatentSpace, MatrixLike
 from relcore.spaces.split import derangement
 
@@ -333,7 +334,7 @@ def figure_of(
     >>> source, target = ({"source": "bundled", "name": name, "limit": 500} for name in names)
     >>> recipe = {"figure": "comparison", "source": source, "target": target, "anchors": ["time", "man"]}
     >>> figure_of(recipe | {"view": {"pivots": ["time"]}}).name
-    'relscope-panes'
+    'relscope-panes-word2vec-novels-fasttext-novels'
     """
     beside = []
     if not isinstance(recipe, Mapping):
@@ -362,7 +363,16 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
         if result is None:
             scene = comparison_scene(self, oriented=self.oriented, look=self.look)
             result = replace(scene, stars=self.stars or StarLook())
-        return scene_exportable(result, self.to_json(), "relscope-panes", units, about)
+        # A pane's title ends with its representation.
+        titles = [pane.title.rpartition(" · ")[0] for pane in result.panes[: result.columns]]
+        name = _file_name("relscope-panes", titles)
+        return scene_exportable(result, self.to_json(), name, units, about)
+
+
+def _file_name(kind: str, spaces: Sequence[str]) -> str:
+    """The name of a figure's files: its kind and the spaces, each cut to 30 letters."""
+    named = (re.sub(r"[^\w.]+", "-", name)[:30].strip("-.") for name in short_names(spaces)[0])
+    return "-".join([kind, *filter(None, named)])
 
 
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:

@@ -536,7 +536,7 @@ def map_names(
         put(row, text, color, offsets, np.hstack([places[rows] - dot, places[rows] + dot]))
     none = np.empty((0, 4))
     for row, text in zip(anchors, labels, strict=False):
-        right, up = width_of(text, True) / 2 + 0.5 * star + 0.1 * line, 0.45 * star + 0.3 * line
+        right, up = width_of(text, True) / 2 + 0.5 * star + 0.15 * line, 0.45 * star + 0.3 * line
         sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
         offsets = [(right * x, up * y) for x, y in sides]
         above = star / 2 + 0.55 * line

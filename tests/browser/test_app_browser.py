@@ -80,7 +80,7 @@ def download(page, label):
     with page.expect_download() as expected:
         menu.get_by_role("button", name=label).filter(visible=True).click()
     page.keyboard.press("Escape")
-    assert expected.value.suggested_filename.startswith("relscope-panes.")
+    assert expected.value.suggested_filename.startswith("relscope-panes-")
     return Path(expected.value.path()).read_bytes()
 
 
