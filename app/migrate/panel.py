@@ -24,14 +24,14 @@ from app.page_settings import remembered, save_value, saved_value, segments
 from app.places import CONNECT, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
-from app.tables import chosen_rows
+from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base import records
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
 from relcore.base.numbers import band, counted, short, signed
-from relcore.base.report import Cells, delimited_text
+from relcore.base.report import Cells, Table, delimited_text
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
@@ -242,7 +242,7 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     above, typed = st.container(), _corpus(setup, result)
     scaled, note = result.scaled(typed[0])
     with above:
-        _headline(result, result.sentence_at(typed[0]))
+        _headline(result, result.sentence_at(typed[0]), scaled.cost_sentence(typed[1]))
     for caution in result.cautions:
         messages.warning(caution)
     columns, *lines = next(one for one in scaled.report().tables if "vs keep" in one.shown[0]).shown
@@ -252,9 +252,11 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
             lines.append((*cells, *["–"] * 3))
     _cells([columns, *lines], "migrate.table")
     one_search = "" if result.rewrites_corpus else _ONE_SEARCH
-    caption(_OPTIONS_TOLD.format(n=result.n_candidates, one_search=one_search))
-    _cells([[option, *costs] for option, _, *costs in scaled.costs(typed[1])], "migrate.costs")
-    caption(note)
+    ranked = "" if result.relevance == NEIGHBOURS else _RANKED.format(k=result.k)
+    caption(f"{ranked}{_OPTIONS_TOLD.format(cascade=result.cascade_note, one_search=one_search)}")
+    with st.container(key="migrate-costs"):
+        costs = [[option, *costs] for option, _, *costs in scaled.costs(typed[1])]
+        report_table(Table(shown=costs, caption=note))
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
     n, n_queries = len(result.candidates), len(result.queries)
@@ -273,16 +275,16 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
         )
 
 
-def _headline(result: MigrationResult, for_corpus: str) -> None:
-    """Draw one verdict: that for the size of the user's corpus, with that of the rows here below it."""
+def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
+    """Draw one verdict and its cost: for the size of the user's corpus, with that of the rows here below."""
     head, rest = lead(result)
     rest += _NO_QUERIES.get(result.relevance, "")
     if for_corpus:
         first, _, more = for_corpus.partition(". ")
-        messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(more)}")
+        messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(f'{more} {cost}')}")
         caption(f"For the {result.n_corpus:,} rows here: {head[:1].lower()}{head[1:]}. {rest}")
     else:
-        messages.lead(f"<strong>{head}.</strong> {plain_html(rest)}")
+        messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}")
 
 
 _ABOUT = (
@@ -296,10 +298,11 @@ _EXAMPLE = (
 )
 _OPTIONS_TOLD = (
     "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
-    " and of the bridge are added{one_search}. Cascade: the new model ranks the {n} best rows of the old one."
+    " and of the bridge are added{one_search}. Cascade: {cascade}."
 )
 _ONE_SEARCH = ", in one search with the sum of the two query vectors"
 _NO_QUERIES = {"labels": " No real queries: rows with the same label count as relevant."}
+_RANKED = "nDCG@{k} is 1 where the most relevant rows lead the {k} results, and 0 where none is among them. "
 _RELEVANT = {
     "judgements": "Relevant for a query: the rows that your judgements name.",
     "labels": "Relevant for a query: the rows of the same label.",
@@ -345,7 +348,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
                 seconds,
                 "By the encoder's estimate, where it is one of Relscope.",
             ),
-            "price": ("Price of a million tokens", 0.0, "In any currency; with the tokens of a row."),
+            "price": ("Price of a million tokens", 0.0, "In your currency; with the tokens of a row."),
             "tokens": ("Tokens per row", 0.0, "A word of English has about 1.3."),
         }
         values = {
@@ -702,7 +705,7 @@ def _carried_out(result: MigrationResult) -> str:
     sentences = {
         "": f"{files}.",
         "keep": f"The {recommended} needs no adapter. {files}.",
-        "cascade": f"These files carry out the {recommended}: the adapter searches, {CASCADE} ranks.",
+        "cascade": f"These files carry out the {recommended}: {result.cascade_note} ({CASCADE}).",
         "re-embed": f"The {recommended} needs no adapter. {files}, for example until all rows are embedded.",
     }
     return sentences.get(option, f"These files carry out the {recommended}.")

@@ -201,6 +201,11 @@ MOVES = {
     "cascade": "Let the new model rank what the old index finds (cascade)",
     "re-embed": "Re-embed the corpus",
 }
+_FINDERS = {
+    "both": "the old model and the bridge, by turns, find",
+    "old": "the old model finds",
+    "bridged": "the bridge finds",
+}
 _TOLD = {
     "keep": "keeping the old model",
     "bridge": "bridging",
@@ -348,7 +353,7 @@ class MigrationResult(Reported):
     def costs(self, rate: Rate = UNKNOWN) -> list[list[str]]:
         """The cost of each option as cells, with the head first; includes embedding if the rate is known."""
         shown = [["option", self.metric, "rows to embed", "models per query", "searches per query"]]
-        shown[0] += ["index", "corpus rewritten", *["embedding costs"] * bool(rate.of(1))]
+        shown[0] += ["index", "corpus rewritten", *[rate.title] * bool(rate.of(1))]
         for option in OPTIONS:
             score = self.option(option)
             if score or (option == "re-embed" and self.n_corpus):
@@ -366,6 +371,17 @@ class MigrationResult(Reported):
                 cells += [_SAID[cost.rewrites], *[costs] * bool(rate.of(1))]
                 shown.append(cells)
         return shown
+
+    def cost_sentence(self, rate: Rate = UNKNOWN) -> str:
+        """What the recommended option embeds, and its cost; "" without a recommendation."""
+        for option, _, rows, *more in self.costs(rate)[1:]:
+            if option.startswith("▸"):
+                return f"Rows to embed: {rows}{f' ({more[-1]})' * bool(rate.of(1))}."
+        return ""
+
+    @property
+    def cascade_note(self) -> str:
+        return f"{_FINDERS[self.candidate_lists]} {self.n_candidates:,} rows, and the new model ranks them"
 
     @property
     def cost_note(self) -> str:
@@ -418,7 +434,7 @@ class MigrationResult(Reported):
         if option == "cascade":
             scaled = replace(self, n_corpus=n_corpus, price=None)
             n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
-            told += f" The first {n:,} queries embed at most half of the rows."
+            told += f" About {float(f'{n:.1e}'):,.0f} queries embed at most half of the rows."
         if option == "cascade" and (gain := cascade.to_reembed):
             told += f" The cascade's {self.metric} here is {signed(gain.value)} against re-embedding"
             told += f" (95 %: {band(gain.low, gain.high)})."

@@ -162,6 +162,10 @@ class Rate(NamedTuple):
     price: float = 0.0
     tokens: float = 0.0
 
+    @property
+    def title(self) -> str:
+        return f"embedding costs{' (in your currency)' * bool(self.price and self.tokens)}"
+
     def of(self, rows: float) -> str:
         """The cost of embedding this many rows; "" if neither a price nor a time is known."""
         found = []

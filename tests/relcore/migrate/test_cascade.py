@@ -101,7 +101,7 @@ def test_costs_of_each_option():
     assert costs["re-embed"].index_bytes == 4 * 32 * 700
     assert [one.rewrites for one in costs.values()] == [False] * 4 + [True]
     head, *rows = found.costs(Rate(seconds=0.5, price=2, tokens=1000))
-    assert head[-1] == "embedding costs"
+    assert head[-1] == "embedding costs (in your currency)"
     assert rows[-1][-1] == "350 s, 1.40"
     more, note = found.scaled(1_000_000)
     rows = {row[0].strip("▸ ").split(" over ")[0]: row[2] for row in more.costs()[1:]}
@@ -126,7 +126,8 @@ def test_costs_of_each_option():
         assert other.scaled(1_000_000)[0].verdict.option == expected
         assert other.option_at(100) == ("" if chosen == "cascade" else chosen)
         if expected == "cascade":
-            assert f"first {(500_000 - 300) // most:,} queries embed" in other.sentence_at(1_000_000)
+            n = round((500_000 - 300) // most, -2)
+            assert f"About {n:,} queries embed" in other.sentence_at(1_000_000)
     drawn = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration()).draw(found)
     assert drawn.table().y.tolist()[-2:] == [found.price.need.rows, 700]  # the line's end, and the corpus
     options = chart_of(found).lines
