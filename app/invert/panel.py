@@ -64,10 +64,6 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
     with st.popover("Method details", icon=":material/tune:", key="invert.details"):
         edit_setting("inversion", _SETTINGS["route"], "invert.route", widget=st.selectbox)
         edit_setting("inversion", _SETTINGS["method"], "invert.method")
-        look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
-        bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
-        if not spec.tuned:
-            numbers(("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
         if spec != published:
             st.button(
                 "As published",
@@ -82,20 +78,26 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
             st.caption(result.about_matrix)
 
 
-def numbers(fields: tuple[str, ...]) -> None:
-    """Draw the number inputs; the panes follow a slider while it moves."""
-    spec = session.workspace().inversion
-    sliders = {
-        "delta": {"widget": st.slider, "step": 0.01},
-        "omega": {"widget": st.slider},
+def numbers(spec: InversionSpec) -> None:
+    """Draw the choice of the settings, and by hand their numbers; the panes follow a slider while it
+    moves."""
+    look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
+    bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
+    if spec.tuned:
+        return
+    widgets = {
+        "delta": {"widget": st.slider, "step": 0.01, "width": 210},
+        "omega": {"widget": st.slider, "width": 210},
+        "random_state": {"width": 130},
         "ridge": {
             "widget": st.select_slider,
             "options": _ridges(spec),
             "format_func": general,
+            "width": 300,
         },
     }
-    for field in fields:
-        edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **sliders.get(field, {}))
+    for field in ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",):
+        edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **widgets[field])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -180,6 +182,7 @@ def draw(workspace: Workspace) -> None:
     except SpaceError as error:
         messages.error(error)
         st.caption("Choose other anchors or spaces, or other settings, or undo the last step.")
+        numbers(workspace.inversion)
         method_details(workspace)
         return
     if result.choice:
@@ -207,6 +210,7 @@ def draw(workspace: Workspace) -> None:
                 required=True,
                 help="Error: 1 − cosine of recovered and true row. Examples: those of Explore.",
             )
+            numbers(workspace.inversion)
             method_details(workspace, result)
         _panes(pair, result, workspace, scene, color_by)
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
@@ -317,20 +321,22 @@ def _recovered_table(pair: Match, result: Inversion, found: Recovery, items: Ite
         parts += (
             f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
         )
-    return f'<div class="relscope-recovered">{parts}</div>'
+    told = "Green: the right row. Red: another row."
+    told += " No colour: another row, of the same label." * ('class="alike"' in parts)
+    return f'<div class="relscope-recovered">{parts}<p>{told}</p></div>'
 
 
 def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     source, errors = pair.source, result.errors[result.spec.title]
     order = np.flatnonzero(result.scored)
     order = order[np.argsort(-errors[order], kind="stable")]
-    number = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
+    number = st.column_config.NumberColumn(format="%.3f", help="Cosine of recovered and true row")
     chosen = order if len(order) <= 2 * LISTED else np.concatenate([order[:LISTED], order[-LISTED:]])
     rows = result.rows[chosen]
     table = pd.DataFrame({"id": pair.ids[rows]})
     if source.labels is not None and 2 * np.count_nonzero(source.labels[rows] != "") > len(rows):
         table["label"] = source.labels[rows]
-    methods = {name: values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
+    methods = {name: 1 - values[chosen] for name, values in result.errors.items() if name != "absolute copy"}
     table = table.assign(**methods)
     if source.counts is not None:
         table["count"] = source.counts[rows]
@@ -339,7 +345,6 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     look["column_config"] |= dict.fromkeys(methods, number)
     brushing_table(shown, "invert.extremes", height=330, **look)
     caption(
-        "1 − cosine of recovered and true row by each method; of more held-out rows the"
-        f" {LISTED} worst and the {LISTED} best. Sort by a click on a column; select rows to see them in the"
-        " panes."
+        f"Cosine of recovered and true row by each method; of more held-out rows the {LISTED} worst and the"
+        f" {LISTED} best. Sort by a click on a column; select rows to see them in the panes."
     )

@@ -307,12 +307,12 @@ class Inversion(Reported):
         scored = counted(self.n_scored, "held-out row")
         scored += f" of {self.n:,}" if self.n_scored < self.n else ""
         caption = f"Mean cosine of recovered and true row after centring, over {scored}."
-        caption += " Chance level: rows permuted."
+        caption += " Chance level: 95 % band of permuted rows."
         if "absolute copy" in self.scores:
             caption += " Absolute copy: the source's vectors unchanged, its chance level by random rotations."
         if self.spec.method != "pruned":
             caption += f" {self.spec.title.capitalize()}: Relscope's variant of Maiorca et al. 2024."
-        rows = [["method", "cosine", "chance level, 95 %"]]
+        rows = [["method", "cosine", "chance level"]]
         for method, score in self.scores.items():
             chance = band(score.null.low, score.null.high) if score.null else ""
             rows.append([method, short(float(score)), chance])

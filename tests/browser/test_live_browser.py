@@ -244,7 +244,6 @@ def on_slider(page, app):
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     settle(page)
     page.evaluate(HEARD, ROOT)
-    page.get_by_role("button", name="Method details").click()
     value = page.locator(".st-key-invert-delta [data-testid='stSliderThumbValue']")
     track = value.locator("../..").bounding_box()
     thumb = value.locator("..").bounding_box()
