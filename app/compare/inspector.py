@@ -230,13 +230,13 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
 
     def entry(place: int, identifier: str) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
-        only = [side for side in (0, 1) if ranking.found[place, side]]
-        mark = f"<em>only {plain_html(names[only[0]])}</em>" if len(only) == 1 else ""
-        numbers = " · ".join(short(float(number), 2) for number in ranking.similarities[place])
+        cosines = [short(float(number), 2) for number in ranking.similarities[place]]
+        near = ranking.found[place]
+        numbers = " · ".join(one if near[side] else f"<em>({one})</em>" for side, one in enumerate(cosines))
         return (
-            f'<li class="{"" if mark else "shared"}" title="{plain_html(title)}">'
+            f'<li class="{"shared" if near.all() else ""}" title="{plain_html(title)}">'
             f'<button type="button" data-row="{ranking.rows[place]}">{image}<b>{plain_html(name)}</b>'
-            f"{mark}<span>{numbers}</span></button></li>"
+            f"<span>{numbers}</span></button></li>"
         )
 
     entries = "".join(entry(place, ids[place]) for place in order)
@@ -254,8 +254,8 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
     st.caption(
-        f"The {n} nearest rows of each model, by cosine after centring. “Only”, and a dashed ring:"
-        f" in the other model this row is farther away. {by}."
+        f"The {n} nearest rows of each model, by cosine after centring. In brackets, with a dashed ring:"
+        f" not among the {n} of this model. {by}."
     )
 
 
