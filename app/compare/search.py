@@ -104,7 +104,7 @@ def search_box(pair: Match, key: str) -> None:
         how = f"a vector of {len(vector)} numbers" if vector is not None else _how(workspace, pair, query)
         if not how:
             return matches, note or ("" if n else "No row matches.")
-        name = "Nearest rows" if vector is not None else f"“{query}” by meaning"
+        name = "Nearest rows" if vector is not None else f"“{cut(query, 40)}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
         # A typed id comes before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
