@@ -318,7 +318,10 @@ def fit_to_models() -> None:
         replace_workspace(fitted)
         if left := len(present.others) - len(fitted.others):
             messages.toast(f"Left out: {counted(left, 'model')} without rows that all models share.")
-        if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
+        past, _ = history().steps
+        other = past and past[-1][1].models == BUNDLED and not set(present.anchors) & set(fitted.anchors)
+        lost = len(set(present.anchors) - set(fitted.anchors))
+        if lost and not present.by_strategy and not other:  # the words of the example are no loss to own rows
             messages.toast(
                 f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces."
             )
