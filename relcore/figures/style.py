@@ -10,13 +10,14 @@ from relcore.base.settings import setting
 
 # Colours of categories for colour-blind readers. First six of Okabe and Ito (2008, "Color Universal Design"),
 # without yellow (too pale on white) and black (text); then those of Paul Tol ("Colour Schemes", SRON
-# technical note 09-002), each as far as possible from those before. The dark theme replaces indigo, which is
-# hard to see there.
+# technical note 09-002), each as far as possible from those before. The dark theme replaces blue and
+# indigo, which are hard to see there, without making any two of the first twelve harder to tell apart.
 
 SEQUENTIAL = "viridis"  # Plotly and Matplotlib share these names
 DIVERGING = "PuOr"
 
 _OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_BLUE_ON_DARK = "#5A84F0"
 _ON_LIGHT = ("#332288", "#882255", "#225522", "#FFAABB", "#EE6677", "#999933", "#88CCEE")
 _ON_LIGHT += ("#117733", "#44BB99", "#AA3377", "#EE8866", "#BBCC33", "#228833", "#4477AA")
 _ON_DARK = ("#EEDD88", "#FFAABB", "#666633", "#99DDFF", "#AA3377", "#EE6677", "#999933")
@@ -67,7 +68,7 @@ class Theme:
 
     def category_colors(self, n: int) -> list[str]:
         """`n` hexadecimal colours in a fixed order; they repeat after 20."""
-        colors = _OKABE_ITO + (_ON_DARK if self.dark else _ON_LIGHT)
+        colors = (_BLUE_ON_DARK, *_OKABE_ITO[1:], *_ON_DARK) if self.dark else _OKABE_ITO + _ON_LIGHT
         return [colors[i % len(colors)] for i in range(n)]
 
 
