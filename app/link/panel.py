@@ -56,6 +56,7 @@ _TOLD = {
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
+_SAMPLED = 4  # best, middle and least sure links, where the true pairs are known
 _FEWEST_ROWS = 10
 _FEWEST_ANCHORS = 10  # besides confirmed pairs
 
@@ -171,10 +172,12 @@ def _typed_pairs(start: str, source: LatentSpace, target: LatentSpace) -> Pairs 
                 f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
                 placeholder="\n".join(f"{one} = …" for one in source.ids[:3]),
                 key="bootstrap.typed",
-                height=120,
+                height=260,
             )
-            if not (pairs := read_pairs(text)):
-                st.caption("Type at least three pairs to start.")
+            pairs = read_pairs(text)
+            known = sum(own in source.index and other in target.index for own, other in pairs)
+            told = f"{counted(len(pairs), 'pair')}, {known:,} of them with ids of these spaces."
+            st.caption(told if pairs else "Type at least three pairs to start.")
             return pairs
         file = st.file_uploader(
             "A table of pairs: columns source and target, or ids (without any: row numbers from 0) in the"
@@ -219,8 +222,12 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     show, icon = (st.success, "check_circle") if outcome.linked else (st.warning, "help")
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
-        told = with_links(f"**{plain(outcome.headline)}** {plain(result.reason)}")
-        show(told, icon=f":material/{icon}:")
+        # Links that are found speak for themselves; what to do without them is part of the verdict.
+        why = "" if outcome.linked else plain(result.reason)
+        show(with_links(f"**{plain(outcome.headline)}** {why}"), icon=f":material/{icon}:")
+        if outcome.linked:
+            with st.expander("How this was tested"):
+                caption(plain(result.reason))
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
     shown = len(result.kept) > result.n_seeds or outcome.known
@@ -306,36 +313,72 @@ def _use_button(
 
 
 def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:
-    """Draw wrong anchors, or links to check by eye; returns the source ids that the user marks as right."""
+    """Draw some links and the wrong anchors, or links to check by eye; returns the source ids that the user
+    marks as right."""
     result = outcome.result
+    links = result.kept[result.n_seeds :]
     if outcome.known:
-        pairs, n = outcome.wrong(), outcome.n_hidden
-        by_chance = round(n - n / outcome.n_shared)
-        st.subheader("Wrong anchors" if pairs else "No wrong anchors", anchor=False)
-        told = f"{counted(len(pairs), f'of {n:,} hidden anchors is', f'of {n:,} hidden anchors are')} wrong"
-        cost = ""
-        if pairs and outcome.scores:
-            cost = " What that costs: compare “all true anchors” with “the anchors found” below."
-        caption(f"{told}; of random pairs, {by_chance:,} would be.{cost}")
-    else:
-        links = result.kept[result.n_seeds :]
-        if not links:
-            return ()
-        order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]  # not that of the anchors
-        pairs = [links[number] for number in order]
-        st.subheader("Links to check", anchor=False)
-        told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
-        caption(
-            f"{told}, in random order. Select those that are right, then press Confirm. All pages score only"
-            " confirmed links."
-        )
-    if not pairs:
+        _draw_known(setup, outcome, links)
         return ()
+    if not links:
+        return ()
+    order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]  # not that of the anchors
+    pairs = [links[number] for number in order]
+    st.subheader("Links to check", anchor=False)
+    told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
+    caption(
+        f"{told}, in random order. Select those that are right, then press Confirm. All pages score only"
+        " confirmed links."
+    )
+    table, look = _table(setup, pairs, "source")
+    if table.shape[1] == 2:
+        st.caption("To see what the rows are, load their texts or labels beside the files in Data.")
+    look["column_config"] |= _add_precision(table, pairs, result)
+    marks = {own: "★ anchor" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
+    table["used as"] = [marks.get(own, "") for own, _ in pairs]
+    rows = chosen_rows(table, "bootstrap.list", several=True, height=_height(pairs), **look)
+    return tuple(pairs[row][0] for row in rows)
+
+
+def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
+    """Draw a sample of the links, and all wrong anchors, where the true pairs are known."""
+    places = np.arange(len(links))
+    if len(links) > 3 * _SAMPLED:
+        middle = (len(links) - _SAMPLED) // 2
+        places = np.r_[places[:_SAMPLED], places[middle : middle + _SAMPLED], places[-_SAMPLED:]]
+    if sample := [links[place] for place in places]:
+        st.subheader("Some links", anchor=False)
+        caption(f"The best, middle and least sure of {counted(len(links), 'link')}.")
+        table, look = _table(setup, sample, "source")
+        table.insert(0, "rank", places + 1)
+        look["column_config"] |= _add_precision(table, sample, outcome.result)
+        table["truth"] = ["right" if own == other else "wrong" for own, other in sample]
+        st.dataframe(table, key="bootstrap.sample", hide_index=True, height="content", **look)
+    pairs, n = outcome.wrong(), outcome.n_hidden
+    by_chance = round(n - n / outcome.n_shared)
+    st.subheader("Wrong anchors" if pairs else "No wrong anchors", anchor=False)
+    told = f"{counted(len(pairs), f'of {n:,} hidden anchors is', f'of {n:,} hidden anchors are')} wrong"
+    cost = ""
+    if pairs and outcome.scores:
+        cost = " What that costs: compare “all true anchors” with “the anchors found” below."
+    caption(f"{told}; of random pairs, {by_chance:,} would be.{cost}")
+    if pairs:
+        table, look = _table(setup, pairs, "anchor")
+        st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
+
+
+def _height(pairs: Pairs) -> int | str:
+    return 360 if len(pairs) > 9 else "content"
+
+
+def _table(setup: BootstrapSetup, pairs: Pairs, first: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Pairs with the texts, pictures or labels of both rows, and how `st.dataframe` shows them; `first` is
+    the name of the source's ids."""
     sides, look = [], {"column_config": {}}
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
         zip(*pairs, strict=True),
-        ("anchor" if outcome.known else "source", "linked to"),
+        (first, "linked to"),
         strict=True,
     ):
         alone = replace(Workspace(), source=spec, target=spec)
@@ -348,23 +391,17 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         config = {names[column]: kind for column, kind in own["column_config"].items()}
         look |= own | {"column_config": look["column_config"] | config}
         sides.append(side.rename(columns=names))
-    table, height = pd.concat(sides, axis=1), 360 if len(pairs) > 9 else "content"
-    if not outcome.known:
-        if table.shape[1] == len(sides):
-            st.caption("To see what the rows are, load their texts or labels beside the files in Data.")
-        precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
-        table["precision"] = [min(100 * precision[pair], 99.9) for pair in pairs]
-        look["column_config"]["precision"] = st.column_config.NumberColumn(
-            format="%.1f %%",
-            help="Estimated share of right ones among the links from the best down to this one",
-        )
-        marks = {own: "★ anchor" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
-        table["used as"] = [marks.get(own, "") for own, _ in pairs]
-    if outcome.known:
-        st.dataframe(table, key="bootstrap.list", hide_index=True, height=height, **look)
-        return ()
-    rows = chosen_rows(table, "bootstrap.list", several=True, height=height, **look)
-    return tuple(pairs[row][0] for row in rows)
+    return pd.concat(sides, axis=1), look
+
+
+def _add_precision(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) -> dict[str, Any]:
+    """Add the estimated precision of the links to their table; returns how `st.dataframe` shows it."""
+    precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
+    table["precision"] = [min(100 * precision[pair], 99.9) for pair in pairs]
+    column = st.column_config.NumberColumn(
+        format="%.1f %%", help="Estimated share of right ones among the links from the best down to this one"
+    )
+    return {"precision": column}
 
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
