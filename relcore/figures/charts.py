@@ -196,6 +196,8 @@ class Diagram:
     points : array (n, 2)
     alt : str
         The figure in words.
+    axis_title : str, optional
+        What both axes measure.
     hover : n of str, optional
         Text below a point's name on hover.
     """
@@ -203,7 +205,7 @@ class Diagram:
     names: tuple[str, ...]
     points: np.ndarray
     alt: str
-    x_title: str = ""
+    axis_title: str = ""
     hover: tuple[str, ...] = ()
 
     figure: ClassVar[str] = "diagram_figure"

@@ -210,7 +210,7 @@ _DASHES = ("--", ":", "-.", (0, (8, 3)))
 def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
     theme = style.theme
     with settings(style):
-        figure, axes = _chart(style, diagram.x_title, "")
+        figure, axes = _chart(style, diagram.axis_title, diagram.axis_title)
         colors = theme.category_colors(len(diagram.names))
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
         for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):

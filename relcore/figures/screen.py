@@ -231,8 +231,8 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         cliponaxis=False,
         marker=dots,
     )
-    figure.update_xaxes(**_title(diagram.x_title), zeroline=False)
-    figure.update_yaxes(**_title(""), zeroline=False)
+    figure.update_xaxes(**_title(diagram.axis_title), zeroline=False)
+    figure.update_yaxes(**_title(diagram.axis_title), zeroline=False)
     middles, half_width = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
     half_width = 0.68 * np.maximum(
         half_width, 0.35 * max(half_width.max(), 1e-9)

@@ -47,8 +47,8 @@ from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
 _SAME_ROW = (
-    "Only the same row counts here. Stitch and Explore also count other rows of its class, so their scores"
-    " are higher."
+    "Only the same row counts here, not another row of its class, and only the held-out rows are searched."
+    " Explore and Stitch count or search differently, so their numbers are not comparable with these."
 )
 FEWEST_ROWS = 20  # a fifth of the rows is held out
 MOST_SPACES = 100
@@ -194,19 +194,23 @@ class Universe(Reported):
                 f" only confirmed ones count. Share or confirm some {6 * FEWEST_ROWS} rows."
             )
         table, models = self.table(), f"{len(self.members)} models"
+        mapped = f"After one linear map each, the {models} are"
         n, low, high = table.n.min(), *share_interval(float(known.mean()), table.n.min())
         mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
         alike = next(word for share, word in _WORDS if low >= share)
-        says = f"The {models} are {alike}"
+        says = f"{mapped} {alike}"
         if self.best_chance and known.max() <= self.best_chance.high:
             says = f"The {models} are no more alike than by chance"
         elif n < _FEWEST_JUDGED:
-            says = f"The {models} are alike, but {n:,} rows are too few to say how much"
+            says = f"{mapped} alike, but {n:,} rows are too few to say how much"
         text = (
             f"{says}: {mean} of {n:,} held-out rows have the same row nearest in another model (95 %:"
             f" {percent(low)} to {percent(high)}; by chance {percent(float(table.chance.mean()))})."
         )
-        return text if least == most else f"{text} Pairs of models reach {least} to {most}."
+        directions = "both directions" if len(known) == 2 else f"all {len(known):,} directions"
+        if least == most:
+            return text
+        return f"{text} This is the mean of {directions} between two models, {least} to {most}."
 
     def circumstances(self) -> str:
         """Rows and chance level of the scores."""
@@ -231,14 +235,21 @@ class Universe(Reported):
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
-        rows = [["model", "dimensions", "rows", "same row nearest", "by chance"]]
+        rows = [["model", "dimensions", "rows", "nearest in mean of others", "by chance"]]
         for member in self.members:
             share, chance = member.score.top1, 1 / member.score.n
             if member.score.n < FEWEST_ROWS:
                 share = chance = np.nan
             matched = f"{short(share)}{' (added)' * member.added}"
             rows.append((member.name, str(len(member.mean)), f"{member.n:,}", matched, short(chance)))
-        tables = [Table("pairs", self.table(), rows, caption=self.circumstances())]
+        tables = [
+            Table(
+                "pairs",
+                self.table(),
+                rows,
+                caption=f"Each model against the mean of the others. {self.circumstances()}",
+            )
+        ]
         notes = [_SAME_ROW] * any(member.labelled for member in self.members)
         return Report(self.headline(), tables, facts, notes, figures)
 

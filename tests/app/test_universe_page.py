@@ -106,7 +106,7 @@ def test_a_file_shows_scores_and_those_of_its_models_that_are_here(make_four, ma
     session.change("button_group", kind, "file")
     assert "relscope universe" in session.captions
     session.change("text_input", "universe.path", str(tmp_path / "five.universe"))
-    assert "The 5 models are alike, but " in session.html
+    assert "the 5 models are alike, but " in session.html
     assert "Not in this session: away" in session.captions
     (moving,) = (one for one in charts(session) if one.get("frames"))
     assert len(moving["frames"]) == 1 + len(specs)

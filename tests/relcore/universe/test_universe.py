@@ -237,7 +237,9 @@ def test_the_map_puts_alike_spaces_side_by_side():
 def test_a_few_rows_carry_no_word_for_how_alike_models_are():
     """100 % of 24 rows were called "almost the same"; their interval begins at 86 %."""
     few, many = Universe.fit([space(TRUE[:120], name) for name in "ab"]), Universe.fit(family(2, noise=0.01))
-    assert few.headline().startswith(f"The 2 models are alike, but {len(few.test_ids)} rows are too few to")
+    assert few.headline().startswith(
+        f"After one linear map each, the 2 models are alike, but {len(few.test_ids)} rows are too few to"
+    )
     low, high = share_interval(1.0, len(few.test_ids))
     assert f"(95 %: {percent(low)} to {percent(high)}; by chance" in few.headline()
     assert "are almost the same: 100 % of " in many.headline()
@@ -280,10 +282,10 @@ def test_a_universe_and_a_comparison_name_their_questions():
         for state, name in enumerate("ab")
     ]
     universe = Universe.fit(spaces)
-    assert universe.headline().startswith("The 2 models are partly alike: ")
+    assert universe.headline().startswith("After one linear map each, the 2 models are partly alike: ")
     assert "held-out rows have the same row nearest in another model (95 %: " in universe.headline()
     (told,) = universe.report().notes
-    assert told.startswith("Only the same row counts here.")
+    assert told.startswith("Only the same row counts here")
     assert not Universe.fit(family(2)).report().notes
     noise = [LatentSpace(rng.normal(size=(N, 4)), IDS) for rng in map(np.random.default_rng, (1, 2))]
     assert "models are no more alike than by chance" in Universe.fit(noise).headline()
