@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -22,7 +22,7 @@ from app.session import fit_to_pair
 from app.studies import panel
 from app.workspace import BUNDLED, Workspace
 from relcore.base.names import STUDIES
-from relcore.base.numbers import general, short
+from relcore.base.numbers import and_list, general, short
 from relcore.base.report import Table
 from relcore.studies.papers import (
     DOES_NOT,
@@ -67,7 +67,7 @@ def _box(table: Table, label: str, kind: str = "") -> str:
 
 
 def _column_title(name: str, unit: str) -> str:
-    return name if unit in WORDS or unit == SHARE else f"{name} ({unit})"
+    return name if unit in WORDS or unit == SHARE else f"{name} ({unit})".replace(" … ", "\u00a0…\u00a0")
 
 
 def published_as_html(row: PaperRow) -> str:
@@ -90,26 +90,43 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number
-    alike: dict[tuple[str, ...], list[list[str]]] = {}
-    for label, by_metric in by_label.items():
-        head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
-        lines = alike.setdefault(tuple(by_metric), [["", *head]])
-        lines.append([label, *(_number(one, percent[one.unit]) for one in by_metric.values())])
-    measured = "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
+
+    def tables(cell: Callable[[Number, str], str]) -> str:
+        alike: dict[tuple[str, ...], list[list[str]]] = {}
+        for label, by_metric in by_label.items():
+            head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
+            lines = alike.setdefault(tuple(by_metric), [["", *head]])
+            lines.append([label, *(cell(one, percent[one.unit]) for one in by_metric.values())])
+        return "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
+
+    measured = tables(lambda number, unit: _in_unit(number.value, number, unit))
+    more = {
+        "deviations": any(number.deviation is not None for number in numbers),
+        "95 % intervals (in brackets)": any(map(spread_of, numbers)),
+        "baselines": any(number.baseline is not None for number in numbers),
+    }
+    if any(more.values()):
+        told = and_list(name for name, some in more.items() if some)
+        measured += (
+            f'<details class="relscope-precise"><summary>With {told}</summary>{tables(_number)}</details>'
+        )
     settings = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items())
     seconds = f"{ours.seconds:.0f} s" if ours.seconds < 120 else f"{ours.seconds / 60:.0f} min"
     commit = f", commit {ours.commit}" if ours.commit else ""
-    brackets = "in brackets 95 % intervals · " if any(map(spread_of, numbers)) else ""
-    small = f"{brackets}{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
+    small = f"{_rests_on(numbers)} · {', '.join(settings) or 'no settings'} · {ours.date}"
     mark = f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
     return mark + measured + small_print(f"{small}, Relscope {ours.version}{commit}, {seconds}")
 
 
-def _number(number: Number, unit: str = SHARE) -> str:
+def _in_unit(value: float, number: Number, unit: str) -> str:
+    return short(100 * value, 1) if unit == "%" != number.unit else _short(value)
+
+
+def _number(number: Number, unit: str) -> str:
     """A number with its spread and its baseline, in percent as the paper prints it if that is the unit."""
 
     def said(value: float) -> str:
-        return short(100 * value, 1) if unit == "%" != number.unit else _short(value)
+        return _in_unit(value, number, unit)
 
     cell, spread = said(number.value), spread_of(number)
     cell += f" ± {said(number.deviation)}" if number.deviation is not None else ""
