@@ -156,8 +156,8 @@ class Hand {
     this.fewer.hidden = !(shown && many);
     clearTimeout(this.offered);
     if (this.fewer.hidden) return;
-    this.spread.textContent = `One of ${many} anchors hardly changes the maps. Use ${spread} anchors instead`;
-    this.spread.setAttribute("aria-label", this.spread.textContent);
+    this.spread.replaceChildren(`One of ${many} anchors hardly changes the maps.`, element("u", "", {}, `Use ${spread} anchors instead`));
+    this.spread.setAttribute("aria-label", `Use ${spread} anchors instead of ${many}`);
     this.offered = setTimeout(() => this.offer(false), OFFERED);
   }
 

@@ -218,7 +218,7 @@ class Names {
     if (this.heapsOf !== units) [this.heapsOf, this.heaps] = [units, heapsOf(units)];
     for (const heap of this.heaps.slice(0, NAMED_HEAPS)) {
       const shown = heap.filter(visible);
-      if (shown.length > 1) put(shown[0], `×${shown.length.toLocaleString()}`, "heap");
+      if (shown.length > 1) put(shown[0], `${shown.length.toLocaleString()} rows`, "heap");
     }
   }
 
