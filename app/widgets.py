@@ -68,6 +68,17 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     return labels
 
 
+def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
+    """`space_labels`, without the dataset behind an encoder's name where the name alone is distinct."""
+    labels = space_labels(spaces)
+    short = {
+        spec: label.rpartition(" · ")[0] if spec.source == "encoding" and label == spec.name else label
+        for spec, label in labels.items()
+    }
+    names = list(short.values())
+    return {spec: name if name and names.count(name) == 1 else labels[spec] for spec, name in short.items()}
+
+
 def several_spaces(
     label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
 ) -> list[SpaceSpec]:
@@ -85,7 +96,7 @@ def several_spaces(
 
 
 def space_choosers(workspace: Workspace) -> None:
-    labels = space_labels(workspace.spaces)
+    labels = _short_labels(workspace.spaces)
     ends = {"source": workspace.source, "target": workspace.target}
     for side, chosen in ends.items():
         if side == "target":
@@ -94,7 +105,7 @@ def space_choosers(workspace: Workspace) -> None:
             given = "swap source and target", workspace.target, workspace.source
             st.button("Swap", key="choose.swap", on_click=session.compare, args=given, **look)
         choose, look = partial(choose_space, side), {"options": workspace.spaces, "format_func": labels.get}
-        look |= {"label_visibility": "collapsed", "width": 190}
+        look |= {"label_visibility": "collapsed", "width": 205}
         bound(st.selectbox, side.capitalize(), f"choose.{side}", chosen, choose, **look)
 
 

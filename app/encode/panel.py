@@ -97,7 +97,8 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         # the sum of the times that are shown, though jobs may run beside each other
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
-        two = "the two that finish last" if len(encoders) > 2 else "them"
+        named = " and ".join(map(forms.title_of, encoders)) if len(encoders) == 2 else "them"
+        two = "the two that finish last" if len(encoders) > 2 else plain_name(named)
         then = f"Explore then compares {two}." if several else ""
         st.caption(f"{in_all} {then}" if encoders else "Choose one encoder or more.")
     if stored := [plain_name(forms.title_of(encoder)) for encoder, cost in costs.items() if cost == 0]:

@@ -37,7 +37,8 @@ HOLDS = {
         "~/sentences.csv, or a Hugging Face dataset: owner/name",
     ),
     "Pictures": (
-        "Picture files, or a .zip of a folder; sub-folders are the classes. They are encoded here.",
+        "Picture files, or a .zip of a folder; sub-folders are the classes. They are encoded here."
+        " To try this, take the handwritten digits: Bundled, Texts and pictures.",
         f".zip, {', '.join(IMAGES)}, or a .parquet file with a column of pictures.",
         "~/photographs, or a Hugging Face dataset: owner/name",
     ),
