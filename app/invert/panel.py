@@ -281,9 +281,12 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
         alike = f" Nearest to a row of the same label: {labelled} (by chance {chance})."
+    cosine = short(float(result.scores[result.spec.title]), 2)
+    others = {name: float(score) for name, score in result.scores.items() if name != result.spec.title}
+    if others and others[best := max(others, key=others.get)] > result.scores[result.spec.title]:
+        cosine += f"; of {best}, fitted directly, {short(others[best], 2)}"
     asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     rows = "rows" if pair.source.counts is None else "words"
-    cosine = short(float(result.scores[result.spec.title]), 2)
     return (
         f"<b>{percent(found.first)}</b> of the {rows} are found again: of {found.among:,} {rows}, the right"
         f" one is nearest to the recovered vector (by chance {percent(1 / found.among)}). <small>Mean cosine"

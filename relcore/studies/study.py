@@ -445,7 +445,7 @@ def study_of(kind: str) -> Study:
 
 AFTER_OTHERS = -1  # a grid takes minutes, so jobs that somebody waits for run first
 _STATES = ("running", "queued", "failed", "cancelled")
-_RUNS_BEFORE = 10  # the first runs also load libraries and train what all share: alone they are no measure
+_RUNS_BEFORE = 10
 _MOST_SHOWN = 40  # letters of a list in the run table
 
 
@@ -524,21 +524,19 @@ class StudyRuns:
         """The bundled group with results of these runs; None if all were computed here."""
         return next((made for key in self.keys if (made := store.bundled_group(key))), None)
 
-    def pace(self, store: Store, running: Sequence[tuple[float, float]] = ()) -> float:
-        """Measured ÷ estimated seconds of a run, smoothed: that of the bundled runs (1 without any) counts as
-        much as `_RUNS_BEFORE` runs that finished here. Of the `running` ones, given by their measured and
-        estimated seconds, those count that are late.
-        """
+    def pace(self, store: Store) -> float:
+        """Measured ÷ estimated seconds of a run, smoothed: that of the bundled runs (1 without any) counts
+        as much as `_RUNS_BEFORE` runs here, of which the median counts."""
         came, here = [], []
         for key in self.keys:
             if entry := store.summary(key):
-                facts = entry.metadata
-                known = here if store.bundled_group(key) is None else came
-                known.append((facts["seconds"], self.study.seconds(facts["settings"])))
-        weight = _RUNS_BEFORE * sum(map(self.study.seconds, self.settings)) / len(self)
-        here.append((weight * _ratio(came), weight))
-        pace = _ratio(here)
-        return _ratio([*here, *((seconds, plan) for seconds, plan in running if seconds > plan * pace)])
+                lasted, plan = entry.metadata["seconds"], self.study.seconds(entry.metadata["settings"])
+                if plan:
+                    (here if store.bundled_group(key) is None else came).append((lasted, plan))
+        before = sum(lasted for lasted, _ in came) / sum(plan for _, plan in came) if came else 1.0
+        # Not the mean: the first runs also load libraries, and train what all runs share.
+        now = float(np.median([lasted / plan for lasted, plan in here])) if here else 1.0
+        return (_RUNS_BEFORE * before + len(here) * now) / (_RUNS_BEFORE + len(here))
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
         """Estimated seconds of the missing runs, not yet scaled by the pace; with `own`, bundled results
@@ -578,12 +576,12 @@ class StudyRuns:
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """Expected seconds until the missing runs are done; a running one counts in the pace once it is
-        late."""
+        """Expected seconds until the missing runs are done. A late run is taken to need as long again as it
+        is late."""
+        pace = self.pace(queue.store)
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
-        lasted = [(status.seconds, planned[job.key]) for job, status in running if planned[job.key] > 0]
-        pace = self.pace(queue.store, lasted)
-        begun = sum(min(seconds, plan * pace) for seconds, plan in lasted)
+        lasted = [(status.seconds, planned[job.key] * pace) for job, status in running]
+        begun = sum(plan - abs(plan - seconds) for seconds, plan in lasted)
         expected = self.expected(queue.store, queue.n_workers, own=here)
         return max(0.0, expected * pace - begun / queue.n_workers)
 
@@ -616,12 +614,6 @@ class StudyRuns:
     def _jobs(self, queue: JobQueue) -> list[Job]:
         known = {job.key: job for job in queue.jobs() if job.function is run_job}
         return [known[key] for key in self.keys if key in known]
-
-
-def _ratio(lasted: Sequence[tuple[float, float]]) -> float:
-    """Measured ÷ estimated seconds; 1 without an estimate."""
-    seconds, planned = (sum(values) for values in zip((0.0, 0.0), *lasted, strict=True))
-    return seconds / planned if planned else 1.0
 
 
 def run_row(key: str, store: Store) -> dict[str, Any] | None:

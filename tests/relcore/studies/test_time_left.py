@@ -10,7 +10,7 @@ from relcore.studies.study import StudyRuns
 
 
 @pytest.mark.parametrize(
-    ("lasted", "left"), [(0.0, 30.0), (5.0, 25.0), (10.0, 20.0), (20.0, 65 / 3), (40.0, 25.0)]
+    ("lasted", "left"), [(0.0, 30.0), (5.0, 25.0), (10.0, 20.0), (20.0, 30.0), (40.0, 50.0)]
 )
 def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted, left):
     study = SimpleNamespace(
