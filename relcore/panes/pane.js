@@ -2,6 +2,7 @@
    part of every pane, whatever its scale: linking zooms is sharing views. Of three dimensions, `units` is what the turn shows. */
 
 const MARGIN = 1.08;
+const SOLID_MARGIN = 1.25; // a turned solid reaches farther than one seen from the front
 const USUAL_TYPE = 13; // pixels; a presentation has larger type
 const CLOSEST = 8; // how far "zoom to the selection" goes into a single point
 const REACH = 9; // pixels within which the pointer takes a point
@@ -271,7 +272,7 @@ class Pane {
 
   /* Shares of half the width and half the height by a unit: in the plane the picture fills the pane, a solid keeps its form. */
   scales(width, height) {
-    const scale = this.view.zoom / MARGIN;
+    const scale = this.view.zoom / (this.solid ? SOLID_MARGIN : MARGIN);
     const side = Math.min(width, height);
     return this.solid ? [(scale * side) / width, (scale * side) / height] : [scale, scale];
   }
