@@ -205,7 +205,8 @@ def answers_html(data: Matrices, theme: Theme) -> str:
     for i, name in enumerate(panel.rows):
         cells = "".join(_cell(data, i, j, theme) for j in range(len(panel.columns)))
         lines.append(f'<tr><th scope="row">{plain_html(name_of(name))}</th>{cells}</tr>')
-    corner = f"<td><small>{plain_html(data.row_title)} ↓<br>{plain_html(data.column_title)} →</small></td>"
+    told = f"{plain_html(data.row_title)} ↓", f"{plain_html(data.column_title)} →", "number: probability"
+    corner = f"<td><small>{'<br>'.join(told)}</small></td>"
     return (
         f'<table class="relscope-answers"><caption class="relscope-unseen">{plain_html(data.alt)}</caption>'
         f"<thead><tr>{corner}{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
