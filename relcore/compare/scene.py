@@ -56,7 +56,7 @@ from relcore.figures.export import (
     read_recipe,
     scores_exportable,
 )
-from relcore.figures.scene import Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
+from relcore.figures.scene import FACING, Clusters, Coloring, Condition, Facet, Pane, Scene, StarLook
 from relcore.maps.pane_maps import (
     COLUMN,
     GRID,
@@ -98,8 +98,6 @@ if TYPE_CHECKING:
 RIGHT, LOWER = "right", "lower"
 BY_TWO = {TWO: "by two anchors"}
 AXES = {OWN: "own axes", "absolute": "shared axes"}  # names of panes of absolute spaces
-# The first turn of three dimensions, so that depth is seen; FACING of solid.js is the same.
-FACING = (0.8253, 0.0, -0.5646, -0.2199, 0.9211, -0.3214, 0.5201, 0.3894, 0.7602)
 
 
 @dataclass(frozen=True)

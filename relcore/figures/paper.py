@@ -43,6 +43,7 @@ from relcore.figures.charts import (
     name_of,
 )
 from relcore.figures.scene import (
+    FACING,
     NAMED,
     OTHER,
     Pane,
@@ -537,7 +538,7 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
     look = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
     look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
     arrow = {"arrowstyle": "->", "color": style.theme.muted, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
-    for name, direction in zip("xyz", np.reshape(turn or np.eye(3), (3, 3))[:2].T, strict=True):
+    for name, direction in zip("xyz", np.reshape(turn or FACING, (3, 3))[:2].T, strict=True):
         if np.hypot(*direction) < 0.15:  # it points to the viewer
             continue
         end = middle + reach * direction
