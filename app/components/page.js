@@ -29,10 +29,10 @@ export default function ({ setTriggerValue }) {
   document.addEventListener("pointerup", () =>
     setTimeout(() => document.querySelector(".st-key-story input[type=range]:focus")?.blur()),
   );
-  // On a narrow screen Escape closes the menu of the places, which lies over the page.
-  document.addEventListener("keydown", ({ key }) => {
-    if (key === "Escape" && innerWidth < 769) document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
-  });
+  // On a narrow screen the menu of the places lies over the page: Escape and the choice of a place close it.
+  const close = () => innerWidth < 769 && document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
+  document.addEventListener("keydown", ({ key }) => key === "Escape" && close());
+  document.addEventListener("click", ({ target }) => target.closest?.("[data-testid=stSidebarNavLink]") && setTimeout(close, 300));
   // Each change of the address's settings adds an entry to the history, so that "back" would do nothing at first.
   const push = history.pushState.bind(history);
   history.pushState = (state, unused, address) => {

@@ -177,6 +177,8 @@ def _typed_pairs(start: str, source: LatentSpace, target: LatentSpace) -> Pairs 
             pairs = read_pairs(text)
             known = sum(own in source.index and other in target.index for own, other in pairs)
             told = f"{counted(len(pairs), 'pair')}, {known:,} of them with ids of these spaces."
+            if known < len(pairs):
+                return messages.warning(f"{told} Mend or remove the others.")
             st.caption(told if pairs else "Type at least three pairs to start.")
             return pairs
         file = st.file_uploader(
