@@ -587,8 +587,8 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
 
 
 def _short_name(name: str, letters: int = _LETTERS) -> str:
-    """The name cut to so many letters. Paths and addresses are cut in the middle, because they differ at the
-    end."""
+    """The name cut to a number of letters. Paths and addresses are cut in the middle, because they differ at
+    the end."""
     if len(name) <= letters:
         return name
     end = 0 if " " in name else letters // 2
