@@ -26,7 +26,7 @@ from relcore.runs.entries import digest_of
 Kind = Literal["Vectors", "Texts", "Pictures"]
 HOLDS = {
     "Vectors": (
-        "Files of vectors, such as .npy, .csv or .parquet. Two can be compared at once.",
+        "Files of vectors, such as .npy, .csv or .parquet, and a table of their texts or labels, if any.",
         f"{', '.join(sorted(FORMATS))}; and a .csv, .tsv or .parquet file with one row per vector, which"
         " gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by their ids.",
         "~/vectors.npy, or a folder that is one space",

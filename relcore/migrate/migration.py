@@ -367,7 +367,10 @@ class MigrationResult(Reported):
                 cells += [str(cost.searches_per_query), readable(cost.index_bytes)]
                 costs = rate.of(cost.rows_now)
                 if unknown and rate.of(1):
-                    costs += f" now, {most}{rate.of(1000 * cost.rows_per_query)} for 1,000 queries"
+                    others = (self.n_corpus or sys.maxsize) - cost.rows_now
+                    costs += (
+                        f" now, {most}{rate.of(min(1000 * cost.rows_per_query, others))} for 1,000 queries"
+                    )
                 cells += [_SAID[cost.rewrites], *[costs] * bool(rate.of(1))]
                 shown.append(cells)
         return shown
