@@ -303,7 +303,7 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"When in use: scores of {scored}, with {len(anchors):,} others as anchors."
+            else f"When in use, {scored} give the scores, and {len(anchors):,} other links are the anchors."
         )
     if clicked:
         if chosen or not used:

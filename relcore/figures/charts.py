@@ -473,6 +473,8 @@ def label_step(n: int, room: float) -> int:
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
     """The printed table of scores: 95 % sampling interval, chance level with its band, and n."""
+    # Only scores of 0 … 1 have a sampling interval; it is symmetric, so it may exceed this range.
+    table = table.assign(**{end: table[end].clip(0, 1) for end in ("low", "high") if end in table})
 
     def texts(name: str, form: str = "{:z.3f}") -> pd.Series:
         values = table[name] if name in table else pd.Series(np.nan, table.index)

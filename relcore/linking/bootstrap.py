@@ -770,7 +770,9 @@ class _Bootstrap:
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
         advice = "The similarities among these do not clearly agree either: check that they are right"
         if p < 0.05:
-            advice = "But the similarities among these agree, so there is common structure: give more"
+            advice = (
+                "But the similarities among these agree, so there is common structure: give more known pairs"
+            )
         test = f"permutation test, p = {short(p, 3)}"
         reason = f"With {n_seeds} known pairs, {scores}. {advice} ({test})."
         return "not found", reason, held_out

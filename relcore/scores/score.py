@@ -212,7 +212,7 @@ def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
     mean = float(values.mean(dtype=np.float64))
     counted = np.concatenate([np.asarray(values, dtype=np.float64), [0, 0, 1, 1]])
     half_width = Z95 * float(counted.std()) * np.sqrt((1 - m / n) / len(counted))
-    return max(mean - half_width, 0.0), min(mean + half_width, 1.0)
+    return mean - half_width, mean + half_width
 
 
 # The difference of two scores on the same rows, with its 95 % interval.

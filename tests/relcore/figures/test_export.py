@@ -80,7 +80,7 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     sampled = {
         "score": 0.926,
         "low": 0.9,
-        "high": 0.95,
+        "high": 1.01,
         "null_low": 2e-5,
         "null_high": 0.002,
         "chance": 1e-4,
@@ -96,7 +96,7 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     lines = drawn.bytes("tex").decode().splitlines()
     assert lines[0] == r"\begin{tabular}{llrrrr}"
     assert lines[2] == r"representation & metric & score & 95 \% interval & chance level (95 \% band) & n \\"
-    assert lines[4] == r"relative & MRR & 0.926 & [0.900, 0.950] & 0.00010 [0.00002, 0.00200] & 250 \\"
+    assert lines[4] == r"relative & MRR & 0.926 & [0.900, 1.000] & 0.00010 [0.00002, 0.00200] & 250 \\"
     assert lines[5] == r"relative & RSA & 0.000 & – & – & 90 \\"
     numbers = replace(drawn, latex=lambda: pd.DataFrame({"score": [-0.0002]}))
     assert "-0.000" not in numbers.bytes("tex").decode()
