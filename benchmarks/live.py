@@ -154,7 +154,6 @@ def star_path(page: Any) -> Callable[[int], tuple[float, float]]:
 
 def slider_path(page: Any) -> Callable[[int], tuple[float, float]]:
     """The pointer on the slider of δ; where it is after each movement, between .1 and .8."""
-    page.get_by_role("button", name="Method details").click()
     value = page.locator(".st-key-invert-delta [data-testid='stSliderThumbValue']")
     slider = value.locator("../..").bounding_box()
     thumb = value.locator("..").bounding_box()
