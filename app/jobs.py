@@ -239,9 +239,8 @@ def _follow(keys: list[str]) -> None:
     for job in jobs:
         status = job.status()
         share = min(1.0, status.done / status.total) if status.total else 0.0
-        if (
-            not share and status.state == "running" and job.expected
-        ):  # by the clock until something is counted
+        # Until something is counted, the bar fills by the clock.
+        if not share and status.state == "running" and job.expected:
             share = max(0.0, 1 - (status.seconds_left or 0.05 * job.expected) / job.expected)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))

@@ -276,7 +276,7 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
             with left:
                 item = _picture(first.dataset, stitching)
         if item is None:
-            return place.caption("Every pair of encoder and classifier answers here, while you draw or type.")
+            return place.caption("Every pair of encoder and classifier answers here, without a click.")
         known = tuple(st.session_state.get("relscope.try-truth", {}).items())
         own = tuple(encoders.get(spec) for spec in setup.specs)
         offer = ItemOffer(one, stitching, method, own, exports.theme(), known)
