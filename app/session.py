@@ -137,6 +137,7 @@ def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[Sp
     known = _distinct((*present.spaces, *spaces, source, target))
     if present.models == BUNDLED and ends.isdisjoint(BUNDLED):
         known = tuple(spec for spec in known if spec not in BUNDLED)
+        announce("The example has left: Undo brings it back.")
     reduction = Workspace().reduction if ends.isdisjoint(present.models) else present.reduction
     edit(step, spaces=known, source=source, target=target, reduction=reduction)
 
@@ -279,7 +280,7 @@ def notify(text: str) -> None:
 
 
 def announce(text: str) -> None:
-    st.session_state[_NEWS] = text
+    st.session_state[_NEWS] = " ".join(filter(None, (st.session_state.get(_NEWS), text)))
 
 
 def show_notices() -> None:

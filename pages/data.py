@@ -22,7 +22,8 @@ except SpaceError as error:  # the list of spaces reports it
 if unpaired:
     loading.draw_unpaired(workspace)
 st.subheader("What do you have?", anchor=False)
-kinds = ("Vectors", "Texts", "Pictures", "Bundled", "Database or shards")
+kinds = {kind: kind for kind in ("Vectors", "Texts", "Pictures", "Bundled", "Database or shards")}
+kinds |= {"Texts": "Texts to encode", "Pictures": "Pictures to encode"}
 kind = segments("What do you have?", kinds, "data.kind", label_visibility="collapsed")
 if kind == "Vectors":
     loading.draw_vectors()

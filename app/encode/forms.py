@@ -14,7 +14,7 @@ import streamlit as st
 from app import messages, sharing
 from app.compute import cached
 from app.items import cut
-from app.jobs import cost_in_words
+from app.jobs import cost_in_words, queue
 from app.plain_text import plain, plain_html
 from app.spaces import sources
 from app.widgets import setting_widget
@@ -23,6 +23,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.names import ENCODERS
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
+from relcore.catalog.catalog import stored_encodings
 from relcore.encoders import datasets
 from relcore.encoders.encoder import DatasetEntry, DatasetSpec, Encoder, Kind, dataset_place, hub_folder
 from relcore.encoders.images import png_thumbnail
@@ -271,8 +272,8 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
     times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
     titles = {
-        name: " · ".join(filter(None, (ENCODERS[name].title, _cost(usual[name], time))))
-        for name, time in times.items()
+        name: " · ".join(filter(None, (ENCODERS[name].title, _price(encoders, preview))))
+        for name, encoders in usual.items()
     }
     fit = [name for name in classes if times[name] is not None and not classes[name].unfit(preview)]
     quick: list[str] = []
@@ -303,13 +304,6 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     return list(dict.fromkeys(encoders))
 
 
-def title_of(encoder: Encoder) -> str:
-    """The name of an encoder's form, with the encoder's own where that tells more."""
-    kinds = {kind: name for name, kind in ENCODERS.loaded()}
-    form = ENCODERS[kinds[type(encoder)]].title if type(encoder) in kinds else encoder.title
-    return encoder.title if encoder.title.startswith(form) else f"{form} ({encoder.title})"
-
-
 def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
     """The encoders that a form begins with; [] if the user must name a model."""
     settings = settings_of(kind).values()
@@ -323,15 +317,28 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
 
 
 def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
-    costs = [expected_seconds(encoder, preview) for encoder in encoders]
+    return _sum([expected_seconds(encoder, preview) for encoder in encoders])
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
     return sum(costs) if costs and None not in costs else None
 
 
-def _cost(encoders: Sequence[Encoder], seconds: float | None) -> str:
+def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
     """The cost of encoding in words; "" if an encoder has no estimate."""
     if not encoders:
         return "by name"
-    return "" if seconds is None else cost_in_words(seconds)
+    seconds = _sum([cost(encoder, preview) for encoder in encoders])
+    return "" if seconds is None else cost_in_words(seconds) if seconds else "encoded before"
+
+
+def cost(encoder: Encoder, preview: Preview) -> float | None:
+    """The expected time; 0 if the store has the encoding, None if the time is unknown."""
+    try:
+        stored = stored_encodings(queue().store, preview.digest, encoder)
+    except (OSError, SpaceError):  # a model's folder that cannot be read: the job will say so
+        stored = None
+    return 0.0 if stored else expected_seconds(encoder, preview)
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:

@@ -60,7 +60,10 @@ def collect() -> bool:
     if asked := st.session_state.get(session.ENCODE):
         session.guarded(submit, *asked)
         del st.session_state[session.ENCODE]
-    for job in pending_jobs():
+    pending = pending_jobs()
+    if st.session_state.get(session.COMPARE_ENCODED) and not all(job.status().ended for job in pending):
+        return False  # what one click asked for joins as one step
+    for job in pending:
         if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
         elif job.status().state == "done":
@@ -78,7 +81,10 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
     what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
     session.edit(f"encode {what}", spaces=(*spaces, *new))
-    session.announce(f"{what} joined the session." if new else "These spaces were in the session already.")
+    if not st.session_state.get(session.COMPARE_ENCODED):  # else Explore shows them
+        session.announce(
+            f"{what} joined the session." if new else "These spaces were in the session already."
+        )
     return True
 
 
@@ -95,8 +101,8 @@ def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
     last: dict[tuple, SpaceSpec] = {}
     for spec in sorted(alike, key=_layer):  # stable
         last[_encoder(spec)] = spec
-    pair = sorted(last.values(), key=alike.index)[:-3:-1]
-    pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[:-3:-1]
+    pair = sorted(last.values(), key=alike.index)[-2:]
+    pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[-2:]
     return tuple(pair) if len(pair) == 2 and {workspace.source, workspace.target} != set(pair) else None
 
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from app import messages, session
 from app.encode import forms, jobs
-from app.jobs import cost_in_words, follow, queue
+from app.jobs import cost_in_words, follow
 from app.places import EXPLORE, go
 from app.plain_text import plain_name
 from app.spaces import sources
 from app.widgets import space_name
-from relcore.base.errors import SpaceError
-from relcore.catalog.catalog import SpaceSpec, stored_encodings
-from relcore.encoders.encoder import DatasetSpec, Encoder
-
-_ROOT = Path(__file__).resolve().parents[2]
+from relcore.catalog.catalog import SpaceSpec
+from relcore.encoders.encoder import DatasetSpec
 
 
 def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None:
     """Choose a dataset, encode it, and open Explore with the pair once all have joined."""
-    st.html(_ROOT / "assets" / "encode.css")
+    if not jobs.pending_jobs():
+        _go_on()
     chosen = choose()
     encoders = st.container()
     if chosen:
@@ -36,16 +33,14 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
             _encode(*chosen)
         running = _follow()
     specs = [] if running else jobs.new_spaces()
-    if specs and not jobs.pending_jobs() and not _go_on():
+    if specs and not jobs.pending_jobs():
         _offer_comparison(specs)
 
 
-def _go_on() -> bool:
-    """Open Explore with the new spaces, once; False if there is no pair to compare."""
-    if not st.session_state.pop(session.COMPARE_ENCODED, False) or not (pair := jobs.pair_to_compare()):
-        return False
-    _compare(pair)
-    return True
+def _go_on() -> None:
+    """Open Explore with the new spaces, once, if there is a pair to compare."""
+    if st.session_state.pop(session.COMPARE_ENCODED, False) and (pair := jobs.pair_to_compare()):
+        _compare(pair)
 
 
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
@@ -53,7 +48,10 @@ def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
     if others := [space_name(spec) for spec in jobs.new_spaces() if spec not in pair]:
         more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
         session.announce(f"“Add model” shows {more}, too.")
-    session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair)
+    encoded, history = session.workspace().spaces, session.history()
+    if (history.undo_step or "").startswith("encode "):
+        history.undo()  # to encode and to compare is one click, so it is one step
+    session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair, encoded)
     go(EXPLORE)
 
 
@@ -78,7 +76,7 @@ def draw_elsewhere() -> None:
 
 def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
     encoders = forms.choose_encoders(preview, own=dataset.source in ("file", "folder"))
-    costs = {encoder: _cost(encoder, preview) for encoder in encoders}
+    costs = {encoder: forms.cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
     expected = {encoder: cost for encoder, cost in costs.items() if cost}
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -97,21 +95,12 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
         # the sum of the times that are shown, though jobs may run beside each other
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
-        named = " and ".join(map(forms.title_of, encoders)) if len(encoders) == 2 else "them"
-        two = "the two that finish last" if len(encoders) > 2 else plain_name(named)
+        named = " and ".join(encoder.title for encoder in encoders) if len(encoders) == 2 else "them"
+        two = "the last two of them" if len(encoders) > 2 else plain_name(named)
         then = f"Explore then compares {two}." if several else ""
         st.caption(f"{in_all} {then}" if encoders else "Choose one encoder or more.")
-    if stored := [plain_name(forms.title_of(encoder)) for encoder, cost in costs.items() if cost == 0]:
-        st.caption(f"{', '.join(stored)}: already in the store.")
-
-
-def _cost(encoder: Encoder, preview: forms.Preview) -> float | None:
-    """The expected time; 0 if the store has the encoding, None if the time is unknown."""
-    try:
-        stored = stored_encodings(queue().store, preview.digest, encoder)
-    except (OSError, SpaceError):  # a model's folder that cannot be read: the job will say so
-        stored = None
-    return 0.0 if stored else forms.expected_seconds(encoder, preview)
+    if missing and (stored := [plain_name(one.title) for one, cost in costs.items() if cost == 0]):
+        st.caption(f"Encoded before: {', '.join(stored)}.")
 
 
 def _follow() -> bool:

@@ -1,57 +1,40 @@
-"""Check: whether one model made the rows of each opened file; a line for each, a map and the ids."""
+"""Check: whether one model made the rows of an opened file; a sentence, a map and the ids."""
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import streamlit as st
 
-from app import compute, exports, messages
+from app import compute, exports
 from app.page_settings import remembered
-from app.plain_text import plain, plain_name
+from app.plain_text import plain
 from app.results import place_of, result_of
 from app.tables import report_table
 from app.widgets import space_labels
-from app.workspace import BUNDLED, Workspace
+from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited_text
-from relcore.catalog.catalog import SpaceSpec
 from relcore.passport.charts import CheckChart
-from relcore.passport.check import FEWEST_ROWS, Checked, CheckRows
+from relcore.passport.check import FEWEST_ROWS, CheckRows
 
 _NONE = "no reference"
 
 
 def draw(workspace: Workspace) -> None:
-    """Draw a line for each opened space of more than 500 rows; nothing if there is none."""
-    labels, checked = space_labels(workspace.spaces), {}
+    """Draw a switch, and the check below it; nothing without an opened file of more than 500 rows."""
+    labels, opened = space_labels(workspace.spaces), []
     for spec in workspace.spaces:
-        if spec in BUNDLED or spec.source != "file":
-            continue
-        try:
-            if len(compute.load_space(spec)) <= FEWEST_ROWS:
-                continue
-            found = _check_result((spec,))
-        except SpaceError as error:
-            messages.error(f"{labels[spec]}: {error}")
-            continue
-        if found is not None:
-            checked[spec] = found
-            icon = ":material/check:" if found.verdict == "nothing found" else ":material/warning:"
-            st.caption(f"{icon} {plain_name(labels[spec])}: {plain(found.headline)}")
-    if checked and st.toggle("More about the check", key="check.more"):
-        _details(workspace, checked, labels)
-
-
-def _check_result(specs: tuple[SpaceSpec, ...]) -> Checked | None:
-    """The result for a space, with trusted rows if there are two; None while a job computes it."""
-    return result_of(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
-
-
-def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: dict[SpaceSpec, str]) -> None:
+        with suppress(SpaceError):  # the table above names it
+            if spec.source == "file" and len(compute.load_space(spec)) > FEWEST_ROWS:
+                opened.append(spec)
+    asks = "Check whether one model made all rows of a file"
+    if not (opened and st.toggle(asks, key="check.more")):
+        return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        look = {"format_func": labels.get, "key": f"check.space-{place_of(list(checked))}", "width": 260}
-        spec = remembered(st.selectbox, "Space", list(checked), **look)
+        look = {"format_func": labels.get, "key": f"check.space-{place_of(opened)}", "width": 260}
+        spec = remembered(st.selectbox, "Space", opened, **look)
         width = compute.load_space(spec).dimension
         others = [
             one for one in workspace.spaces if one != spec and compute.load_space(one).dimension == width
@@ -63,7 +46,7 @@ def _details(workspace: Workspace, checked: dict[SpaceSpec, Checked], labels: di
         told = "Rows of the model that should have made all, 100 or more, of any texts."
         trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
     specs = (spec,) if trusted == _NONE else (spec, trusted)
-    found = _check_result(specs)
+    found = result_of(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)
     if found is None:
         return
     for limit in found.limits:

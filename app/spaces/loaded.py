@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import compute, messages, session
 from app.encode import forms, jobs
-from app.plain_text import plain, plain_name
+from app.plain_text import plain_name
 from app.spaces import check, shards
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
@@ -23,15 +23,15 @@ from relcore.spaces.space import LatentSpace
 def draw(workspace: Workspace, pair: Match | None) -> None:
     """Draw the spaces of this session with their main properties; the rest is behind a switch."""
     st.subheader("In this session", anchor=False)
-    rows, notes, labels = [], [], space_labels(workspace.spaces)
+    rows, labels = [], space_labels(workspace.spaces)
     more = bool(st.session_state.get("spaces.more"))
     roles = {"source": workspace.source, "target": workspace.target}
     for spec in workspace.spaces:
         role = " and ".join(role for role, chosen in roles.items() if chosen == spec)
         try:
             space = compute.load_space(spec)
-            rows.append({"space": labels[spec], "role": role} | _facts_of(space, more))
-            notes += [space.note] * bool(space.note)
+            rows.append({"space": labels[spec], "compared as": role} | _facts_of(space, more))
+            rows[-1] |= {"note": space.note} if space.note else {}
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
             if spec.source == "encoding":  # it is no longer in the store
@@ -39,7 +39,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
                 st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     look = {
-        "space": text(width=300),
+        "space": text(width=240),
         "rows": number(format="localized"),
         "offset": number(
             format="%.2f",
@@ -47,21 +47,21 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         ),
         "mean norm": number(format="%.2f"),
         "equal rows": number(help="Rows whose vector is equal to another row's"),
+        "note": text(width=300),
         "content": text(help="First digits of the content's digest. Equal content has an equal digest"),
     }
-    st.dataframe(pd.DataFrame(rows), hide_index=True, column_config=look)
+    table = pd.DataFrame(rows).fillna({"note": ""})
+    st.dataframe(table, hide_index=True, column_config=look)
     if pair:
         alone = pair.n_source_only, pair.n_target_only
         only = f"; {alone[0]:,} only in the first, {alone[1]:,} only in the second" if any(alone) else ""
-        names = " and ".join(plain_name(space.name) for space in (pair.source, pair.target))
+        ends = ((workspace.source, "source"), (workspace.target, "target"))
+        names = " and ".join(f"{plain_name(labels[spec])} ({role})" for spec, role in ends)
         zero = f"; {counted(pair.n_zero, 'zero vector')} left out" if pair.n_zero else ""
         n, unknown = counted(len(pair), "row"), compute.is_paired_by_order(workspace.source, workspace.target)
         shared = f"have {n} each, not paired yet" if unknown else f"share {n}"
-        st.caption(f"{names} {shared}{only}{zero}.")
-    check.draw(workspace)
+        st.caption(f"Compared now: {names}. They {shared}{only}{zero}.")
     shards.draw_sample_line(workspace)
-    for note in notes:
-        st.caption(f":material/info: {plain(note)}.")
     with st.container(horizontal=True, vertical_alignment="center"):
         removal = st.popover("Remove", icon=":material/close:", key="spaces.remove")
         st.toggle("More about each space", key="spaces.more")
@@ -78,11 +78,12 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
                 on_click=_remove_space,
                 args=(spec,),
             )
+    check.draw(workspace)
 
 
 def _facts_of(space: LatentSpace, more: bool) -> dict[str, object]:
     labels = len(set(space.labels) - {""}) if space.labels is not None else 0
-    facts: dict[str, object] = {"rows": len(space), "dimensions": space.dimension, "labels": labels}
+    facts: dict[str, object] = {"rows": len(space), "dimensions": space.dimension, "classes": labels}
     if not more:
         return facts
     norm = float(space.norms.mean(dtype=np.float64))

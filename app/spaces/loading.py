@@ -89,20 +89,20 @@ def describe(
     tables: Sequence[Path] = (),
     proposed: Path | None = None,
     known: dict[Path, Read | None] | None = None,
+    below: DeltaGenerator | None = None,
 ) -> ToLoad | None:
     """What to load from a file, by choosers of its metadata, columns and matrix; None, with a message, while
     one is unclear.
 
-    `tables` may describe its rows, and `proposed` most likely does; `known` holds how tables were read.
+    `tables` may describe its rows, and `proposed` most likely does; `known` holds how tables were read, and
+    `below` shows their columns.
     """
     known = {} if known is None else known
-    table, buttons = None, None
-    if tables:
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            table, buttons = _choose_table(path, tables, proposed), st.container(width="content")
-    above = table in known
-    if table and not above:
-        known[table] = choose_columns(table, buttons)
+    table = _choose_table(path, tables, proposed) if tables else None
+    if table and table not in known:
+        with (below or st.container()).container(border=True):
+            st.markdown(f"**{plain_name(table.name)}**")
+            known[table] = choose_columns(table, metadata=True)
     is_table = not table and path.suffix.lower() in TABLES
     read = known[table] if table else choose_columns(path) if is_table else None
     matrix = _choose_matrix(path, options)
@@ -117,8 +117,7 @@ def describe(
         )
     size = size_in_words(n, dimension, limit)
     if not is_table:
-        joined = f"{_joined(path, table, read[0])}{' Its columns are chosen above.' * above}" if table else ""
-        st.caption(". ".join(filter(None, (size, joined))))
+        st.caption(". ".join(filter(None, (size, table and _joined(path, table, read[0])))))
     options = (*options, *chosen, *((("metadata", str(table)),) if table else ()), *(read[1] if read else ()))
     return SpaceSpec("file", str(path), limit, options), size
 
@@ -161,7 +160,7 @@ def _joined(path: Path, table: Path, columns: Columns) -> str:
 
 def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> Path | None:
     chosen = st.selectbox(
-        "Metadata",
+        "Texts and labels",
         [_NONE, *range(len(tables))],
         index=1 + tables.index(proposed) if proposed in tables else 0,
         format_func=lambda number: number if number == _NONE else tables[number].name,
@@ -172,13 +171,12 @@ def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> 
     return None if chosen == _NONE else tables[chosen]
 
 
-def choose_columns(path: Path, beside: DeltaGenerator | None = None) -> Read | None:
+def choose_columns(path: Path, metadata: bool = False) -> Read | None:
     """Draw the columns and their choosers; None, with a message, while a column is unclear.
 
-    For metadata, drawn `beside` their chooser, every role becomes an option, so that a later guess changes
-    nothing.
+    For metadata every role becomes an option, so that a later guess changes nothing.
     """
-    read = reading.metadata_columns if beside else reading.column_roles
+    read = reading.metadata_columns if metadata else reading.column_roles
     encoding = sources.choose_encoding(path)
     if encoding is None:
         return None
@@ -187,8 +185,7 @@ def choose_columns(path: Path, beside: DeltaGenerator | None = None) -> Read | N
         return read_about(read, path, replace(choices, encoding=encoding))
 
     try:
-        with beside or st.container():
-            choices = _column_choosers([column.name for column in roles().columns], path, roles)
+        choices = _column_choosers([column.name for column in roles().columns], path, roles)
         columns = roles(choices)
     except SpaceError as error:
         messages.error(error)
@@ -196,7 +193,7 @@ def choose_columns(path: Path, beside: DeltaGenerator | None = None) -> Read | N
     if columns.note:
         st.caption(f"Read with {plain(columns.note)}.")
     _draw_columns(columns, path, encoding)
-    if beside:
+    if metadata:
         places = {option: columns.place(role) for option, role in _ROLES.items()}
         chosen = {option: columns.columns[at].name for option, at in places.items() if at is not None}
     else:
@@ -352,15 +349,17 @@ def _describe_all(
     tables = [path for path in paths if len(paths) > 1 and reading.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
     known: dict[Path, Read | None] = {}
+    files, below = st.container(), st.container()
     for path in sorted(paths, key=tables.__contains__):
         if path in known:
             continue
-        with st.container(border=len(paths) > 1):
+        look = {"horizontal": True, "vertical_alignment": "center"} if tables and path not in tables else {}
+        with files.container(border=len(paths) > 1, **look):
             if len(paths) > 1:
-                st.markdown(f"**{plain_name(path.name)}**")
+                st.markdown(f"**{plain_name(path.name)}**", width="content")
             try:
                 if path not in tables:
-                    described[path] = describe(path, options, limit, tables, proposed.get(path), known)
+                    described[path] = describe(path, options, limit, tables, proposed.get(path), known, below)
                 elif any(read_about(reading.column_roles, path).places("dimension")):
                     described[path] = describe(path, options, limit)
                 else:
@@ -405,8 +404,8 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
         news = [f"{counted(len(failed), 'file')} could not be read; Data says why."] if failed else []
         if paired := row_tables.by_rows(*specs[:2]) if table else likely_by_rows(*specs[:2]):
             specs = (*paired, *specs[2:])
-            why = f": {plain_name(Path(table).name)} describes the rows of both" if table else ""
-            news.append(f"Rows are paired by their order{why}.")
+            why = f", as in {plain_name(Path(table).name)}" if table else ""
+            news.append(f"Rows are paired by order{why}.")
         if news:
             session.announce(" ".join(news))
         _compare(specs)

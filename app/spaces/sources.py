@@ -26,7 +26,8 @@ from relcore.runs.entries import digest_of
 Kind = Literal["Vectors", "Texts", "Pictures"]
 HOLDS = {
     "Vectors": (
-        "Files of vectors, such as .npy, .csv or .parquet, and a table of their texts or labels, if any.",
+        "One file of vectors, or two to compare: .npy, .csv, .parquet … If you have their texts or labels,"
+        " drop that table, too: a .csv with one row per vector.",
         f"{', '.join(sorted(FORMATS))}; and a .csv, .tsv or .parquet file with one row per vector, which"
         " gives ids, labels, texts, pictures and counts. Rows of two spaces are paired by their ids.",
         "~/vectors.npy, or a folder that is one space",
@@ -37,8 +38,7 @@ HOLDS = {
         "~/sentences.csv, or a Hugging Face dataset: owner/name",
     ),
     "Pictures": (
-        "Picture files, or a .zip of a folder; sub-folders are the classes. They are encoded here."
-        " To try this, take the handwritten digits: Bundled, Texts and pictures.",
+        "Picture files, or a .zip of a folder; sub-folders are the classes. They are encoded here.",
         f".zip, {', '.join(IMAGES)}, or a .parquet file with a column of pictures.",
         "~/photographs, or a Hugging Face dataset: owner/name",
     ),
@@ -96,6 +96,9 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         help=sharing.help_with_paths("Nothing is copied or changed.") or None,
         persist_state="session",
     ).strip()
+    if kind == "Pictures" and not (earlier or dropped or typed):
+        look = {"icon": ":material/draw:", "key": "data.digits"}
+        st.button("Try it with handwritten digits", on_click=_show_digits, **look)
     if access.is_shared():
         st.caption(sharing.paths())
     now = [keep_upload(file, session.uploads_folder()) for file in dropped]
@@ -153,6 +156,11 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
         icon=":material/lightbulb:",
     )
     st.button(_VERBS[kind], key=f"data.as-{kind}", type="primary", on_click=_be, args=(kind,))
+
+
+def _show_digits() -> None:
+    st.session_state.pop("encode.entry", None)  # the digits are the first dataset
+    st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 
 
 def _be(kind: Kind) -> None:

@@ -149,7 +149,7 @@ def agreement(
             f"The {score.k} nearest rows in the other space vote for the row's own class in"
             f" {_about(score, score)} of cases{chance}{where}."
         )
-    widths = sorted({space.dimension for space in (pair.source, pair.target)})
+    widths = dict.fromkeys(space.dimension for space in (pair.source, pair.target))
     if sentences and len(widths) > 1:
         sentences.append(
             f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes."

@@ -108,7 +108,8 @@ class TfidfSvd(TrainedEncoder):
         return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **settings)
 
 
-_NAMES = {"plain": "mean", "idf": "IDF", "sif": "SIF"}
+_WORDS = "word2vec-novels"
+_NAMES = {"plain": "mean", "idf": "IDF"}
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
@@ -131,7 +132,7 @@ class PooledWords(TrainedEncoder):
     kind: ClassVar = "texts"
     short: ClassVar = "words"
     words: str = setting(
-        "word2vec-novels",
+        _WORDS,
         label="Word vectors",
         suggestions=tuple(BUNDLED),
         help="A bundled space, or the path of a file.",
@@ -154,7 +155,9 @@ class PooledWords(TrainedEncoder):
 
     @property
     def title(self) -> str:
-        return f"{Path(self.words).name} {_NAMES[self.weighting]}"
+        words = "" if self.words == _WORDS else Path(self.words).name
+        weighting = "" if self.weighting == "sif" else _NAMES[self.weighting]
+        return ", ".join(filter(None, ("Pooled word vectors", words, weighting)))
 
     def content(self) -> str:
         path = BUNDLED.get(self.words) or Path(self._source())

@@ -1,4 +1,4 @@
-"""Data, check: a line for each opened file of more than 500 rows; limits above the result, a map and the ids."""
+"""Data, check: on request, for opened files of more than 500 rows; limits above the result, a map and the ids."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def test_two_models_in_a_file_are_told_with_what_the_check_does_not_see(tmp_path
     few = save_space(tmp_path / "few.npz", FIRST(400))
     at = page(Workspace((mixed, few), mixed, few))
     assert not at.exception
-    [line] = [one.value for one in at.caption]
-    assert "holds vectors of two models" in line
+    assert not at.caption  # nothing runs unasked
     at.toggle(key="check.more").set_value(True).run()
     assert not at.exception
+    assert at.selectbox[0].options == ["mixed"]  # the other file has too few rows
+    assert any("holds vectors of two models" in one.value for one in at.markdown)
     told = [one.value for one in at.caption]
     assert any("Parts do not show another prompt" in one for one in told)
     assert "check.csv" in [one.key for one in at.get("download_button")]
