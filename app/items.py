@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute
+from app.plain_text import NAME, plain_html
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
@@ -40,6 +42,8 @@ LONGEST = 240  # characters of a sentence that three lines of a hover can hold
 TABLE_PICTURES = 500  # rows with a picture in a table
 ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row, and of its picture for screens twice as sharp
 _AT_ONCE = 16  # pictures in memory at once
+_SENTENCE = 90  # characters of a sentence in a cell
+_STYLE = Path(__file__).parents[1] / "assets" / "rows.css"
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
@@ -252,6 +256,32 @@ def _read_only(texts: list[str] | None) -> np.ndarray | None:
 
 def cut(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+
+
+def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
+    """Each id as HTML: its picture, or else its sentence, or else the id."""
+    none = [""] * len(ids)
+    pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else none
+    texts = items.texts(ids) if items is not None and items.has_texts else none
+    return [
+        f'<img src="{picture}" alt="{plain_html(one, NAME)}">'
+        if picture
+        else f"<b>{plain_html(cut(text, _SENTENCE) if text else one, NAME)}</b>"
+        for one, picture, text in zip(ids, pictures, texts, strict=True)
+    ]
+
+
+def found_html(shown: str, same: bool, alike: bool) -> str:
+    """A cell with a row that was found: the `same` row as was sought, or one with an `alike` label."""
+    return f'<td class="{"same" if same else "alike" if alike else "other"}">{shown}</td>'
+
+
+def draw_rows(tables: str) -> None:
+    """Draw HTML tables with cells of `found_html`, and what their colours mean."""
+    told = "Green: the right row. Red: another row."
+    told += " No colour: another row, of the same label." * ('class="alike"' in tables)
+    st.html(_STYLE)
+    st.html(f'<div class="relscope-rows">{tables}<p>{told}</p></div>')
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:

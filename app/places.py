@@ -50,9 +50,9 @@ class Place:
 
 START = Place("start", "home")
 EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchors", "Selection"))
-CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link"))
+CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link", "Universe"))
 MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
-RESEARCH = Place("research", "science", ("Studies", "Papers", "Universe"))
+RESEARCH = Place("research", "science", ("Studies", "Papers"))
 DATA = Place("data", "database")  # opened by a button at the top left
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
 # The pages of earlier versions, which links may still name.
@@ -63,7 +63,7 @@ FORMER = {
     "stitch": (CONNECT, "Stitch"),
     "invert": (CONNECT, "Invert"),
     "bootstrap": (CONNECT, "Link"),
-    "translate": (RESEARCH, "Universe"),
+    "translate": (CONNECT, "Universe"),
     "studies": (RESEARCH, "Studies"),
     "papers": (RESEARCH, "Papers"),
 }

@@ -1,4 +1,4 @@
-"""The place Connect: stitch, retrieve across languages, invert, link."""
+"""The place Connect: stitch, retrieve across languages, invert, link, bring many models into one space."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from app.link import panel as link
 from app.places import CONNECT
 from app.stitch import languages
 from app.stitch import panel as stitch
+from app.universe import panel as universe
 
-DRAWS = stitch.page, languages.draw, invert.draw, link.page
+DRAWS = stitch.page, languages.draw, invert.draw, link.page, universe.page
 CONNECT.draw_tabs(*(partial(draw, session.workspace()) for draw in DRAWS))

@@ -14,7 +14,7 @@ from app.compare.differences import where_they_differ
 from app.compare.headline import headline, in_words, is_unmatched, model_names, until_scored
 from app.compare.inspector import inspector
 from app.compare.search import found_by_one_model
-from app.places import CONNECT, EXPLORE, RESEARCH, go
+from app.places import CONNECT, EXPLORE, go
 from app.plain_text import plain
 from app.spaces import shards
 from app.workspace import BUNDLED
@@ -82,7 +82,7 @@ def draw_scores() -> None:
     own = {spec for spec in workspace.spaces if spec not in BUNDLED}
     look = {"icon": ":material/hub:", "key": "scores.universe"}
     if len(own.union(workspace.models)) > 2 and st.button("Compare more than two spaces", **look):
-        go(RESEARCH, "Universe")
+        go(CONNECT, "Universe")
 
 
 EXPLORE.draw_tabs(

@@ -1,5 +1,4 @@
-"""The place Research: run the papers' experiments, compare published and measured numbers, and bring many
-models into one space."""
+"""The place Research: run the papers' experiments, and compare published and measured numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +8,5 @@ from app import session
 from app.papers import panel as papers
 from app.places import RESEARCH
 from app.studies import panel as studies
-from app.universe import panel as universe
 
-workspace = session.workspace()
-RESEARCH.draw_tabs(partial(studies.page, workspace), papers.draw, partial(universe.page, workspace))
+RESEARCH.draw_tabs(partial(studies.page, session.workspace()), papers.draw)

@@ -193,7 +193,7 @@ def test_the_app_lists_them(installed, look, files, monkeypatch):
     view = ViewSpec(("1", "2"), n_nearest=20)
     workspace = Workspace(tuple(files), files[0], files[1], ("3", "4", "5", "6"), view=view)
     # Too few rows for a common space: scores without one.
-    session = Session(None, workspace, ("research", "Universe"))
+    session = Session(None, workspace, ("connect", "Universe"))
     session.click("universe.by-order")
     assert METRIC in session.selectbox(key="all-pairs.metric").options
     session.change("selectbox", "all-pairs.metric", METRIC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,19 @@ from app.compare.choosers import color_name
 from app.compare.inspector import inspector
 from app.components.linked_scatter import linked_scatter
 from app.glossary.card import caption
-from app.items import PICTURE, Items, cut, hover_columns, items_of, sheet_of, with_items
+from app.items import (
+    Items,
+    draw_rows,
+    found_html,
+    hover_columns,
+    items_of,
+    rows_html,
+    sheet_of,
+    with_items,
+)
 from app.page_settings import remembered
 from app.panes import places_of_selected, select
-from app.plain_text import NAME, plain, plain_html
+from app.plain_text import plain
 from app.tables import brushing_table, report_table
 from app.widgets import bound, choose_anchors, edit_setting
 from app.workspace import MOST_ANCHORS, Workspace
@@ -54,9 +62,7 @@ _BY_HELP = (
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
 _CHOSEN = "relscope.invert-chosen"  # the values that were last tuned on held-out anchors
 _HIDDEN = "invert.hidden"  # classes
-STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows, of each
-_SENTENCE = 90  # characters
 
 
 def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
@@ -188,8 +194,7 @@ def draw(workspace: Workspace) -> None:
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
     messages.lead(lead(pair, result, found))
-    st.html(STYLE)
-    st.html(_recovered_table(pair, result, found, items))
+    draw_rows(_recovered_tables(pair, result, found, items))
     for note in result.notes:
         messages.warning(note)
     width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
@@ -294,39 +299,25 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     )
 
 
-def _recovered_table(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
-    """A table of originals and rows nearest to their recovered vectors, as pictures, sentences or names."""
+def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
+    """Tables of originals and rows nearest to their recovered vectors, as pictures, sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
+    errors, labels = result.errors[result.spec.title], pair.source.labels
+    labels = np.full(len(result.rows), "") if labels is None else labels[result.rows]
     ids = [str(pair.ids[row]) for row in result.rows[places]]
-    errors = result.errors[result.spec.title]
-    pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else [""] * len(ids)
-    texts = items.texts(ids) if items is not None and items.has_texts else [""] * len(ids)
-    shown = {
-        place: f'<img src="{picture}" alt="{plain_html(one, NAME)}">'
-        if picture
-        else f"<b>{plain_html(cut(text, _SENTENCE) if text else one, NAME)}</b>"
-        for place, one, picture, text in zip(places, ids, pictures, texts, strict=True)
-    }
-    labels = pair.source.labels[result.rows] if pair.source.labels is not None else None
-
-    def likeness(row: int, other: int) -> str:
-        alike = labels is not None and labels[row] and labels[row] == labels[other]
-        return "same" if row == other else "alike" if alike else "other"
-
-    parts = ""
+    shown, parts = dict(zip(places, rows_html(items, ids), strict=True)), ""
     for title, pairs in found.groups.items():
         lines = "".join(
-            f'<tr class="{likeness(row, other)}"><td>{shown[row]}</td><td>{shown[other]}</td>'
-            f"<td>{short(1 - errors[row], 2)}</td></tr>"
+            f"<tr><td>{shown[row]}</td>"
+            f"{found_html(shown[other], row == other, labels[row] != '' and labels[row] == labels[other])}"
+            f'<td class="number">{short(1 - errors[row], 2)}</td></tr>'
             for row, other in pairs
         )
-        head = "<th>original</th><th>nearest to the recovered</th><th>cosine</th>"
+        head = '<th>original</th><th>nearest to the recovered</th><th class="number">cosine</th>'
         parts += (
             f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
         )
-    told = "Green: the right row. Red: another row."
-    told += " No colour: another row, of the same label." * ('class="alike"' in parts)
-    return f'<div class="relscope-recovered">{parts}<p>{told}</p></div>'
+    return parts
 
 
 def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:

@@ -17,10 +17,10 @@ from numpy.lib.format import write_array
 
 from app import compute, exports, jobs, messages, results, session, sharing
 from app.glossary.card import caption
-from app.items import cut, items_of
+from app.items import draw_rows, found_html, items_of, rows_html
 from app.page_settings import remembered, segments
 from app.places import CONNECT, DATA, EXPLORE, go
-from app.plain_text import plain, plain_html
+from app.plain_text import bold_numbers, plain, plain_html
 from app.sharing import keep_upload
 from app.spaces.loading import replace_spaces
 from app.tables import report_table
@@ -42,6 +42,7 @@ from relcore.spaces.matching import short_names
 from relcore.spaces.space import LatentSpace
 from relcore.universe.universe import (
     CHARTS,
+    MOST_LINED,
     MOST_SPACES,
     SUFFIX,
     Universe,
@@ -164,7 +165,6 @@ _OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
 _STARTS_ITSELF = 20.0  # seconds
 _FEWEST = 3
 _SHOWN, _NEAR = 6, 3
-_LONGEST = 60  # letters of a text
 
 
 def page(workspace: Workspace) -> None:
@@ -183,11 +183,12 @@ def page(workspace: Workspace) -> None:
             else st.popover("Method details", icon=":material/tune:", key="universe.details")
         )
         if _OWN not in titles:
-            label = "Add your spaces"
+            label = "Load your models in Data, then come back"
             if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
                 go(DATA)
     st.caption(
-        "Each model gets one map into a common space. Scores come from rows that no map was fitted on."
+        "How alike are many models? One linear map takes each of them into a common space, and so the rows of"
+        " any model into any other. Scores come from rows that no map was fitted on."
     )
     specs, task = own, None
     try:
@@ -345,9 +346,7 @@ def _show(
     """Draw a universe; `by_name` are its spaces that are available here, `recipe` draws its figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
-    messages.lead(f"<b>{plain_html(report.sentence)}</b>")
-    for note in report.notes:
-        st.caption(note)
+    messages.lead(bold_numbers(report.sentence))
     if np.isnan(universe.accuracy).all():  # then there is nothing to draw
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
@@ -357,8 +356,10 @@ def _show(
     left, right = st.columns([1.35, 1], gap="large")
     with left:
         _chart(workspace, universe, by_name, recipe)
-        for table in report.tables:
+        for table in report.tables * (len(universe.members) > 2):  # of two, the chart says the same
             report_table(table)
+        for note in report.notes:
+            caption(note)
     with right:
         st.markdown("**The same rows by each model**")
         drawn = _rows(recipe, universe, *spaces.items())
@@ -405,6 +406,8 @@ def _chart(
             pick = partial(_pick, universe.names, by_name, drawn.table(), chart)
         exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
+        if chart == "map" and len(universe.names) <= MOST_LINED:
+            told += " On a line: how often the nearest row in the other model is the same row."
         if picked in by_name:
             told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
         elif pick:
@@ -448,6 +451,11 @@ def _translations(
         others = [name for name in universe.names if name != source]
         target = remembered(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
         by_row = f"All {len(spaces[source]):,} rows of {plain(source)}, in their order"
+        if universe.unit:
+            by_row += (
+                ", of length 1, as search by cosine needs them. A classifier may need their own lengths:"
+            )
+            by_row += " Keep the lengths of rows, in Method details."
         name = f"{source}-as-{target}.npy"
         make = partial(_translated_npy, universe, spaces[source], source, target)
         exports.download(
@@ -459,55 +467,36 @@ def _translations(
         exports.download(
             "Universe file", make, f"models{SUFFIX}", "application/octet-stream", "universe.file", **look
         )
-    if universe.unit:
-        st.caption(
-            ":material/warning: These maps scale rows to length 1. Translated rows serve search by cosine."
-            " Does your classifier need the lengths? Turn on *Keep the lengths of rows* in Method details."
-        )
     if target in spaces:
-        caption(
-            f"Some held-out rows of {plain(source)}, translated, and the rows of {plain(target)} nearest to"
-            " them. ✓ marks the same row."
-        )
-        st.dataframe(
-            _examples(universe, spaces[source], spaces[target], source, target, specs[target]),
-            hide_index=True,
-            key="universe.examples",
-        )
+        caption("Some held-out rows, translated, and the held-out rows of the other model nearest to them.")
+        draw_rows(_examples(universe, spaces[source], spaces[target], source, target, specs[target]))
 
 
 @compute.cached(16)
 def _examples(
     universe: Universe, source: LatentSpace, target: LatentSpace, first: str, second: str, spec: SpaceSpec
-) -> pd.DataFrame:
-    """Held-out rows of a space, translated, with their nearest rows in the other space, that of `spec`."""
+) -> str:
+    """An HTML table of held-out rows of a space with the nearest rows in the other space, that of `spec`."""
     ids = pd.Index(universe.test_ids)
     ids = ids[ids.isin(source.index) & ids.isin(target.index)]
     if not len(ids):
-        return pd.DataFrame(columns=["row", "nearest there"])
+        return ""
     some = ids[:: max(1, len(ids) // _SHOWN)][:_SHOWN]
     asked = universe.map(source.vectors[source.rows(some)], first)
     there = universe.map(target.vectors[target.rows(ids)], second)
     near = ids.to_numpy()[nearest(unit_rows(asked), unit_rows(there), min(_NEAR, len(ids))).rows]
-    shown = list(dict.fromkeys([*some, *near.ravel()]))
-    told = dict(zip(shown, _described(target, shown, spec), strict=True))
-    found = {
-        f"nearest {k + 1}": [
-            f"{'✓ ' * (own == row)}{told[row]}" for own, row in zip(some, column, strict=True)
-        ]
-        for k, column in enumerate(near.T)
-    }
-    return pd.DataFrame({"row": [told[one] for one in some], **found})
-
-
-def _described(space: LatentSpace, ids: list[str], spec: SpaceSpec) -> list[str]:
-    """The ids with their texts, or else their labels."""
+    every = list(dict.fromkeys([*some, *near.ravel()]))
     items = items_of(replace(Workspace(), source=spec, target=spec))
-    if items is not None and items.has_texts:
-        told = [cut(text, _LONGEST) for text in items.texts(ids)]
-    else:
-        told = [""] * len(ids) if space.labels is None else space.labels[space.rows(ids)]
-    return [f"{one} ({text})" if text else str(one) for one, text in zip(ids, told, strict=True)]
+    labels = [""] * len(every) if target.labels is None else target.labels[target.rows(every)]
+    shown, label = (dict(zip(every, of, strict=True)) for of in (rows_html(items, every), labels))
+    head = (
+        f"<th>row of {plain_html(first)}</th><th colspan={near.shape[1]}>nearest in {plain_html(second)}</th>"
+    )
+    lines = ""
+    for one, found in zip(some, near, strict=True):
+        alike = (found_html(shown[f], f == one, label[f] != "" and label[f] == label[one]) for f in found)
+        lines += f"<tr><td>{shown[one]}</td>{''.join(alike)}</tr>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def _translated_npy(universe: Universe, space: LatentSpace, source: str, target: str) -> bytes:

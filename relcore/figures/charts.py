@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -196,8 +196,8 @@ class Diagram:
     points : array (n, 2)
     alt : str
         The figure in words.
-    axis_title : str, optional
-        What both axes measure.
+    lines : {(i, j): text}, optional
+        Lines between two points, each with a text on it.
     hover : n of str, optional
         Text below a point's name on hover.
     """
@@ -205,13 +205,17 @@ class Diagram:
     names: tuple[str, ...]
     points: np.ndarray
     alt: str
-    axis_title: str = ""
+    lines: Mapping[tuple[int, int], str] = field(default_factory=dict)
     hover: tuple[str, ...] = ()
 
     figure: ClassVar[str] = "diagram_figure"
 
     def describe(self) -> str:
         return self.alt
+
+    def line_texts(self) -> list[tuple[np.ndarray, str]]:
+        """The place and the text of each line: not its middle, where two lines may cross."""
+        return [(0.6 * self.points[i] + 0.4 * self.points[j], text) for (i, j), text in self.lines.items()]
 
     def table(self) -> pd.DataFrame:
         """The points as a table: name, x, y."""

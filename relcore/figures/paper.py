@@ -211,8 +211,13 @@ _DASHES = ("--", ":", "-.", (0, (8, 3)))
 def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
     theme = style.theme
     with settings(style):
-        figure, axes = _chart(style, diagram.axis_title, diagram.axis_title)
+        figure, axes = _chart(style, "", "")
         colors = theme.category_colors(len(diagram.names))
+        for pair in diagram.lines:
+            axes.plot(*diagram.points[list(pair)].T, lw=0.6, color=theme.border, zorder=1)
+        look = {"ha": "center", "va": "center", "color": theme.muted, "fontsize": style.font_size - 1}
+        for place, text in diagram.line_texts():
+            axes.text(*place, text, bbox={"color": theme.surface, "pad": 0.5}, **look)
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
         for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
             above = rank % 2 == 0  # alternate, so that names of nearby points do not overlap

@@ -212,7 +212,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     """A diagram of named points in colours."""
     names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
     figure = _new_figure(theme, diagram.describe(), 420, showlegend=False, hovermode="closest")
-    figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 48})
+    figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 16})
     dots = {"color": theme.category_colors(len(names)), "size": 12}
     dots["line"] = {"color": theme.surface, "width": 1}
     figure.add_scatter(
@@ -231,25 +231,17 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         cliponaxis=False,
         marker=dots,
     )
-    figure.update_xaxes(**_title(diagram.axis_title), zeroline=False)
-    figure.update_yaxes(**_title(diagram.axis_title), zeroline=False)
-    middles, half_width = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
-    half_width = 0.68 * np.maximum(
-        half_width, 0.35 * max(half_width.max(), 1e-9)
-    )  # with room for names beside points
-    for update, middle, most in zip(
-        (figure.update_xaxes, figure.update_yaxes), middles, half_width, strict=True
-    ):
-        update(range=[middle - most, middle + most], tickvals=_distances(np.ptp(diagram.points, 0).max()))
-    figure.update_yaxes(scaleanchor="x")
+    ends = [diagram.points[list(pair)] for pair in diagram.lines]
+    line = {"type": "line", "layer": "below", "line": {"color": theme.border, "width": 1.5}}
+    figure.update_layout(shapes=[line | {"x0": a[0], "y0": a[1], "x1": b[0], "y1": b[1]} for a, b in ends])
+    look = {"showarrow": False, "bgcolor": theme.surface, "font": {"color": theme.muted, "size": 13}}
+    for (x, y), text in diagram.line_texts():
+        figure.add_annotation(x=x, y=y, text=plain_text(text), **look)
+    middle, wide = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
+    half = 0.68 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # with room for names beside points
+    figure.update_xaxes(visible=False, range=[middle[0] - half[0], middle[0] + half[0]])
+    figure.update_yaxes(visible=False, range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x")
     return figure
-
-
-def _distances(longest: float) -> np.ndarray:
-    """Round distances from 0 to the longest one, two to seven of them."""
-    step = 10 ** np.floor(np.log10(max(longest, 1e-9)))
-    step *= 0.5 if longest < 2 * step else 1 if longest < 5 * step else 2
-    return np.round(np.arange(0, longest + step / 2, step), 9)
 
 
 def _sides(x: np.ndarray) -> list[str]:
@@ -446,7 +438,7 @@ def _draw_panel(
     (n_rows, n_columns), on = panel.values.shape, {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
     places = {"x": list(range(n_columns)), "y": list(range(n_rows)), "xgap": gap, "ygap": gap}
-    look = {"coloraxis": "coloraxis", "hoverinfo": "skip", **_cell_texts(panel, cell)}
+    look = {"coloraxis": "coloraxis", "hoverinfo": "skip"}
     figure.add_heatmap(z=data.shares(panel.values), **look, **places, **on)
     refs, shapes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}, []
     for i, j in panel.marked:
@@ -459,8 +451,9 @@ def _draw_panel(
     figure.add_scatter(
         x=[j for _, j in cells],
         y=[i for i, _ in cells],
-        mode="markers",
+        mode="markers+text",
         marker={"size": 1, "opacity": 0},
+        **_cell_texts(data, panel, cell, theme),
         unselected={"marker": {"opacity": 0}},
         customdata=[[number, i, j] for i, j in cells],
         hovertext=[_cell_hover(data, panel, i, j) for i, j in cells],
@@ -470,8 +463,10 @@ def _draw_panel(
     return shapes
 
 
-def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]:
-    """The texts of cells if all fit; small print only together with the texts."""
+def _cell_texts(
+    data: Matrices, panel: MatrixPanel, cell: tuple[float, float], theme: Theme
+) -> dict[str, Any]:
+    """The texts of cells if all fit, in colours that stand out; small print only together with the texts."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -483,7 +478,10 @@ def _cell_texts(panel: MatrixPanel, cell: tuple[float, float]) -> dict[str, Any]
         texts[place] = plain_text(text)
         if below and with_small:
             texts[place] += f'<br><span style="font-size: 11px">{plain_text(below)}</span>'
-    return {"text": texts, "texttemplate": "%{text}", "textfont": {"size": size}}
+    inks = [
+        text_on(data.color(value, theme)) if value == value else theme.text for value in panel.values.flat
+    ]
+    return {"text": texts.ravel(), "textfont": {"size": size, "color": inks}}
 
 
 def _title_panel(

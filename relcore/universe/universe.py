@@ -46,10 +46,6 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
-_SAME_ROW = (
-    "Only the same row counts here, not another row of its class, and only the held-out rows are searched."
-    " Explore and Stitch count or search differently, so their numbers are not comparable with these."
-)
 FEWEST_ROWS = 20  # a fifth of the rows is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
@@ -59,8 +55,7 @@ _TESTED = 0.2
 _SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-out accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
-_WORDS = ((0.9, "almost the same"), (0.5, "much alike"), (0.0, "partly alike"))  # by the share's lower limit
-_FEWEST_JUDGED = 100  # held-out rows for such a word: among few rows the nearest is easily the same one
+_FEWEST_JUDGED = 100  # held-out rows: among few rows the nearest is easily the same one
 
 Grid = tuple[tuple[Score | None, ...], ...]
 
@@ -128,6 +123,9 @@ class Universe(Reported):
         None if two spaces share fewer than 20 held-out rows, and for spaces that were added.
     best_chance : ChanceLevel or None
         The chance level of the largest `top1` of all pairs.
+    same_class : (float, float) or None
+        Share of labelled held-out rows whose nearest row in another space has their label, the mean of all
+        pairs, and its chance level; None without labels, and in files of earlier versions.
 
     Examples
     --------
@@ -152,6 +150,7 @@ class Universe(Reported):
     test_consensus: np.ndarray
     scores: Grid
     best_chance: ChanceLevel | None = None
+    same_class: tuple[float, float] | None = None
 
     @classmethod
     def fit(
@@ -193,40 +192,39 @@ class Universe(Reported):
                 f" needed, here are {len(self.test_ids):,}. They are a fifth of the shared rows; of links,"
                 f" only confirmed ones count. Share or confirm some {6 * FEWEST_ROWS} rows."
             )
-        table, models = self.table(), f"{len(self.members)} models"
-        mapped = f"After one linear map each, the {models} are"
-        n, low, high = table.n.min(), *share_interval(float(known.mean()), table.n.min())
-        mean, least, most = (percent(float(share)) for share in (known.mean(), known.min(), known.max()))
-        alike = next(word for share, word in _WORDS if low >= share)
-        says = f"{mapped} {alike}"
+        share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
+        same, by_chance = percent(share), f"(by chance {percent(chance)})"
+        found = f"the same row in {same} of cases {by_chance}"
+        if self.same_class:
+            alike, guess = map(percent, self.same_class)
+            found = (
+                f"of its class in {alike} of cases (by chance {guess}), the same row in {same} {by_chance}"
+            )
+        text = f"Take a row of one model into another: the nearest row there is {found}."
         if self.best_chance and known.max() <= self.best_chance.high:
-            says = f"The {models} are no more alike than by chance"
+            text += " So the models find the same row no more often than by chance."
         elif n < _FEWEST_JUDGED:
-            says = f"{mapped} alike, but {n:,} rows are too few to say how much"
-        text = (
-            f"{says}: {mean} of {n:,} held-out rows have the same row nearest in another model (95 %:"
-            f" {percent(low)} to {percent(high)}; by chance {percent(float(table.chance.mean()))})."
-        )
-        directions = "both directions" if len(known) == 2 else f"all {len(known):,} directions"
-        if least == most:
-            return text
-        return f"{text} This is the mean of {directions} between two models, {least} to {most}."
+            text += f" But {n:,.0f} rows are too few to say how alike the {len(self.members)} models are."
+        return text
 
     def circumstances(self) -> str:
         """Rows and chance level of the scores."""
-        scores = [score for row in self.scores for score in row if score is not None]
-        fitted = max(member.n for member in self.members)
+        scores = self.table()
         text = f"The common space has {counted(self.dimension, 'dimension')}."
-        text += f" Maps are fitted on up to {fitted:,} shared rows."
-        if scores:
-            low, high = min(score.n for score in scores), max(score.n for score in scores)
-            rows = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-            text += f" Scores are of {rows} other rows, each searched among these by cosine"
-            text += f"; by chance {percent(1 / high)} are found"
-            if self.best_chance:
-                most = percent(self.best_chance.high)
-                text += f", {most} at most in the best of {len(scores):,} directed pairs (95 %)"
-            text += "."
+        text += f" Its maps are fitted on up to {max(member.n for member in self.members):,} shared rows"
+        if not len(scores):
+            return f"{text}."
+        least, most = scores.n.min(), scores.n.max()
+        rows = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        text += f" and tested on {rows} others, each searched among these by cosine."
+        if len(scores) > 1:
+            share, (low, high) = float(scores.accuracy.mean()), scores.accuracy.quantile([0, 1])
+            text += f" The same row: {percent(share)} is the mean of {len(scores):,} directions between two"
+            text += f" models, {percent(low)} to {percent(high)}"
+            low, high = share_interval(share, least)
+            text += f" (95 % interval of the mean: {percent(low)} to {percent(high)})."
+        if self.best_chance:
+            text += f" By chance, the best direction reaches at most {percent(self.best_chance.high)} (95 %)."
         return text
 
     def report(self, **figures: Any) -> Report:
@@ -235,23 +233,23 @@ class Universe(Reported):
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
-        rows = [["model", "dimensions", "rows", "nearest in mean of others", "by chance"]]
+        rows = [["model", "dimensions", "fitted on", "tested on", "same row", "by chance"]]
         for member in self.members:
             share, chance = member.score.top1, 1 / member.score.n
             if member.score.n < FEWEST_ROWS:
                 share = chance = np.nan
             matched = f"{short(share)}{' (added)' * member.added}"
-            rows.append((member.name, str(len(member.mean)), f"{member.n:,}", matched, short(chance)))
+            counts = f"{member.n:,}", f"{member.score.n:,}"
+            rows.append((member.name, str(len(member.mean)), *counts, matched, short(chance)))
         tables = [
             Table(
                 "pairs",
                 self.table(),
                 rows,
-                caption=f"Each model against the mean of the others. {self.circumstances()}",
+                caption="Same row: how often the nearest row in the mean of the others is the same one.",
             )
         ]
-        notes = [_SAME_ROW] * any(member.labelled for member in self.members)
-        return Report(self.headline(), tables, facts, notes, figures)
+        return Report(self.headline(), tables, facts, [self.circumstances()], figures)
 
     def table(self) -> pd.DataFrame:
         """One row for each ordered pair with a score: source, target, accuracy, mrr, chance, n, k."""
@@ -404,7 +402,7 @@ class Universe(Reported):
             raise SpaceError(
                 f"{path.name}: expected a universe, got {reason:.200}; save or copy it again"
             ) from None
-        if version != UniverseSpec.version:
+        if version not in (2, UniverseSpec.version):  # layout 2 lacks `same_class`
             raise SpaceError(
                 f"{path.name}: expected layout {UniverseSpec.version}, got {version!r:.20}; use the Relscope"
                 " that wrote it"
@@ -422,7 +420,7 @@ class Universe(Reported):
 
 
 @dataclass(frozen=True)
-class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space for all models"):
+class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space for all models"):
     """The task that maps spaces into a common space, each by an orthogonal map.
 
     Examples
@@ -482,7 +480,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space 
             for rows_of in (fitted, tested)
         )
         report(2, 4, "scoring held-out rows")
-        scores, best = _scores(test_places, test_present)
+        scores, best, same_class = _scores(test_places, test_present, _labels(spaces, rows[:, test]))
         members, names = [], distinct_names(spaces)
         for i, space in enumerate(spaces):
             others, among = _mean_place(test_places, test_present, without=i)
@@ -503,6 +501,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=2, title="One space 
             _mean_place(test_places, test_present)[0],
             scores,
             best,
+            same_class,
         )
 
     def _split(
@@ -665,16 +664,29 @@ def consistency(universe: Universe) -> np.ndarray:
     return both
 
 
-def _scores(places: Sequence[np.ndarray], present: np.ndarray) -> tuple[Grid, ChanceLevel | None]:
-    """The scores of all ordered pairs, and the chance level of the largest `top1`, from permutations shared
-    by all pairs."""
+def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
+    """The label (t,) of each row in the first space that has one, else ""; `rows` (N, t) as in
+    `_shared_ids_and_rows`."""
+    labels = np.full(rows.shape[1], "", dtype=object)
+    for space, own in zip(spaces, rows, strict=True):
+        if space.labels is not None:
+            new = (own >= 0) & (labels == "")
+            labels[new] = space.labels[own[new]]
+    return labels
+
+
+def _scores(
+    places: Sequence[np.ndarray], present: np.ndarray, labels: np.ndarray
+) -> tuple[Grid, ChanceLevel | None, tuple[float, float] | None]:
+    """The scores of all ordered pairs; the chance level of the largest `top1`, from permutations shared by
+    all pairs; and `same_class` of a universe."""
     n, units = len(places), [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
     keys = rng.random((_PERMUTATIONS, present.shape[1]), dtype=np.float32)
     orders: dict[bytes, np.ndarray] = {}
     own: dict[tuple[int, bytes], np.ndarray] = {}
-    best = np.zeros(_PERMUTATIONS)
+    best, alike = np.zeros(_PERMUTATIONS), []
     for i, j in permutations(range(n), 2):
         both = present[i] & present[j]
         if (m := both.sum()) < FEWEST_ROWS:
@@ -686,7 +698,11 @@ def _scores(places: Sequence[np.ndarray], present: np.ndarray) -> tuple[Grid, Ch
             own[j, packed] = nearest(target, target, min(NEAREST, m)).rows
         scores[i][j], partners = _retrieval(units[i][both], target, own[j, packed])
         best = np.maximum(best, (orders[packed] == partners).mean(axis=1))
-    return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None
+        if len(classes := labels[both]) < 2 * np.count_nonzero(known := classes != ""):
+            shares = pd.Series(classes).value_counts(normalize=True)[classes[known]]
+            alike.append(((classes[partners] == classes)[known].mean(), shares.mean()))
+    same_class = tuple(np.mean(alike, axis=0).tolist()) if alike else None
+    return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class
 
 
 # Figures of a universe: accuracy of all pairs, map of the spaces, rows on one map.
@@ -697,7 +713,7 @@ CHARTS = {
     "accuracy": Named("Table", help="every space translated into every other"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
-_FEWEST = 3  # fewest points of a map
+_FEWEST, MOST_LINED = 4, 5  # fewest models of a map; most of a map with a line between every two
 _LEAST_DISTANCE = 0.02  # below it, all models would be drawn as one dot
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
@@ -769,7 +785,6 @@ def map_of_spaces(universe: Universe) -> Diagram:
     places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
     largest = places[np.abs(places).argmax(axis=0), [0, 1]]
     places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally valid
-    places = places - places.min(axis=0)  # distances begin at 0
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(
@@ -779,8 +794,8 @@ def map_of_spaces(universe: Universe) -> Diagram:
         for i in range(len(names))
     )
     alt = f"Map of {len(names)} spaces. Most alike: {similarities}."
-    title = "distance: 1 − same row nearest"
-    return Diagram(names, places, alt, title, hover)
+    lines = {pair: percent(float(alike[pair])) for pair in pairs} if len(names) <= MOST_LINED else {}
+    return Diagram(names, places, alt, lines, hover)
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:

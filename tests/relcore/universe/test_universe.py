@@ -197,9 +197,13 @@ def test_a_file_that_is_no_whole_universe_is_refused(tmp_path):
         with pytest.raises(SpaceError):
             Universe.load(path)
     path.unlink()
-    entries.write(path, entry.arrays, json.dumps({"universe": facts, "version": 3}))
-    with pytest.raises(SpaceError, match="expected layout 2, got 3"):
+    entries.write(path, entry.arrays, json.dumps({"universe": facts, "version": 4}))
+    with pytest.raises(SpaceError, match="expected layout 3, got 4"):
         Universe.load(path)
+    path.unlink()
+    del facts["same_class"]  # as in layout 2
+    entries.write(path, entry.arrays, json.dumps({"universe": facts, "version": 2}))
+    assert Universe.load(path).names == universe.names
     with pytest.raises(SpaceError, match=r"ends in '\.universe'"):
         universe.save(tmp_path / "three.npz")
 
@@ -234,15 +238,14 @@ def test_the_map_puts_alike_spaces_side_by_side():
         assert "near 0" in str(drawn.interactive(LIGHT).to_dict())
 
 
-def test_a_few_rows_carry_no_word_for_how_alike_models_are():
+def test_a_few_rows_do_not_say_how_alike_models_are():
     """100 % of 24 rows were called "almost the same"; their interval begins at 86 %."""
     few, many = Universe.fit([space(TRUE[:120], name) for name in "ab"]), Universe.fit(family(2, noise=0.01))
-    assert few.headline().startswith(
-        f"After one linear map each, the 2 models are alike, but {len(few.test_ids)} rows are too few to"
-    )
+    assert f"But {len(few.test_ids)} rows are too few to say how alike the 2 models are." in few.headline()
     low, high = share_interval(1.0, len(few.test_ids))
-    assert f"(95 %: {percent(low)} to {percent(high)}; by chance" in few.headline()
-    assert "are almost the same: 100 % of " in many.headline()
+    assert f"(95 % interval of the mean: {percent(low)} to {percent(high)})" in few.circumstances()
+    assert "the same row in 100 % of cases" in many.headline()
+    assert "too few" not in many.headline()
 
 
 def test_there_is_no_map_without_scores_or_without_distances():
@@ -282,13 +285,15 @@ def test_a_universe_and_a_comparison_name_their_questions():
         for state, name in enumerate("ab")
     ]
     universe = Universe.fit(spaces)
-    assert universe.headline().startswith("After one linear map each, the 2 models are partly alike: ")
-    assert "held-out rows have the same row nearest in another model (95 %: " in universe.headline()
-    (told,) = universe.report().notes
-    assert told.startswith("Only the same row counts here")
-    assert not Universe.fit(family(2)).report().notes
-    noise = [LatentSpace(rng.normal(size=(N, 4)), IDS) for rng in map(np.random.default_rng, (1, 2))]
-    assert "models are no more alike than by chance" in Universe.fit(noise).headline()
+    assert universe.same_class == pytest.approx((1, 0.25), abs=0.05)
+    assert "is of its class in 100 % of cases (by chance 25 %), the same row in" in universe.headline()
+    assert Universe.fit(family(2)).same_class is None
+    noise = [
+        LatentSpace(rng.normal(size=(N, 4)), IDS, labels=labels) for rng in map(np.random.default_rng, (1, 2))
+    ]
+    unrelated = Universe.fit(noise)
+    assert "models find the same row no more often than by chance" in unrelated.headline()
+    assert unrelated.same_class[0] == pytest.approx(0.25, abs=3 * np.sqrt(0.19 / len(unrelated.test_ids)))
     scores = {
         "relative": {
             "class agreement": Score(0.98, metric="class agreement", k=10, n=100),
