@@ -260,6 +260,8 @@ def show(
     numbers of the pair that get a dashed ring. With `worded` each star has its id; without `selection` no row
     is selected."""
     scene, view = drawing.found
+    if len(single):
+        scene = replace(scene, caption=f"Ring: found in both models; dashed: in one. {scene.caption}")
     with st.container(key="panes"):
         linked_scatter(
             scene,

@@ -21,10 +21,10 @@ from relcore.compare.scene import AXES, LOWER, RIGHT
 from relcore.figures.scene import column_title
 from relcore.maps.pane_maps import COLUMN, MOST_PIVOTS, OWN, TWO, drawn_panes
 from relcore.maps.reduction import is_tsne, offered_methods
-from relcore.spaces.matching import Match
+from relcore.spaces.matching import Match, distinct_names, short_names
 
 _SEEN = "relscope.relative-seen"
-EXAMPLES = "Examples"  # for people; in links, recipes and code they are pivots
+EXAMPLES = "Example rows"  # for people; in links, recipes and code they are pivots
 _HELP = (
     "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar."
     " Classes get a legend; of more than 20 classes it has the most frequent. Agreement: the share of a"
@@ -39,11 +39,11 @@ def color_chooser(workspace: Workspace, pair: Match) -> None:
         "Colour",
         "view.color_by",
         workspace.view.color_by,
-        lambda value: session.edit_spec(f"colour by {color_name(value)}", "view", color_by=value),
+        lambda value: session.edit_spec(f"colour by {color_name(value, pair)}", "view", color_by=value),
         options=colors_of(workspace, pair),
-        format_func=lambda value: f"Colour: {color_name(value)}",
+        format_func=lambda value: f"Colour: {color_name(value, pair)}",
         label_visibility="collapsed",
-        width=190,
+        width=205,
         help=_HELP,
     )
 
@@ -57,7 +57,7 @@ def second_color_chooser(workspace: Workspace, pair: Match) -> None:
         look.second,
         lambda value: edit(f"colour of the {look.second_panes} panes", second=value),
         options=["", *colors_of(workspace, pair)],
-        format_func=lambda value: color_name(value) if value else "Same",
+        format_func=lambda value: color_name(value, pair) if value else "Same",
         help="Two colourings side by side, such as labels at the left and a number at the right.",
     )
     bound(
@@ -74,8 +74,9 @@ def second_color_chooser(workspace: Workspace, pair: Match) -> None:
     )
 
 
-def color_name(color_by: str) -> str:
-    title = EXAMPLES if color_by == "pivots" else column_title(color_by)
+def color_name(color_by: str, pair: Match) -> str:
+    models = short_names(distinct_names((pair.source, pair.target)))[0]
+    title = EXAMPLES if color_by == "pivots" else column_title(color_by, models)
     return title if color_by.startswith(COLUMN) else f"{title[0].upper()}{title[1:]}"
 
 

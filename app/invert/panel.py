@@ -172,7 +172,9 @@ def draw(workspace: Workspace) -> None:
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return
     chosen = pair, workspace.anchors, workspace.inversion
-    colors = {name: color_name(name) for name in COLORS if name != "labels" or pair.source.labels is not None}
+    colors = {
+        name: color_name(name, pair) for name in COLORS if name != "labels" or pair.source.labels is not None
+    }
     usual = "labels" if "labels" in colors and workspace.view.color_by == "labels" else "error"
     if (color_by := st.session_state.setdefault("invert.color", usual)) not in colors:
         color_by = st.session_state["invert.color"] = "error"
@@ -213,7 +215,7 @@ def draw(workspace: Workspace) -> None:
                 format_func=colors.get,
                 key="invert.color",
                 required=True,
-                help="Error: 1 − cosine of recovered and true row. Examples: those of Explore.",
+                help="Error: 1 − cosine of recovered and true row. Example rows: those of Explore.",
             )
             numbers(workspace.inversion)
             method_details(workspace, result)

@@ -34,7 +34,7 @@ from relcore.figures.scene import (
 from relcore.maps.pane_maps import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of
 from relcore.scores.neighbours import jaccard_rows
-from relcore.spaces.matching import Match
+from relcore.spaces.matching import Match, distinct_names, short_names
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import row_keys
 
@@ -141,7 +141,8 @@ def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | N
         A column that is not there.
     """
     if spec.color_by in NUMBERS:
-        return _on_scale(view, values_of(match, spec.color_by, view.rows), spec.color_by)
+        values = values_of(match, spec.color_by, view.rows)
+        return _on_scale(view, values, column_title(spec.color_by, _models(match)))
     if not spec.color_by.startswith(COLUMN):
         return view
     name = spec.color_by.removeprefix(COLUMN)
@@ -536,8 +537,12 @@ def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
     return [*labels, *(f"{COLUMN}{name}" for name in tables), *numbers]
 
 
+def _models(match: Match) -> tuple[str, ...]:
+    return short_names(distinct_names((match.source, match.target)))[0]
+
+
 def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
-    rows, title = np.arange(len(match)), column_title(column)
+    rows, title = np.arange(len(match)), column_title(column, _models(match))
     if column == "labels":
         if match.source.labels is None:
             raise SpaceError(f"filter: expected labels in {match.source.name!r}, got none; clear the filter")

@@ -249,12 +249,12 @@ class Condition:
         return " ".join([title, *(f"{word} {number_text(end)}" for word, end in ends)])
 
 
-def column_title(column: str) -> str:
-    """The title of a setting's column on the screen."""
-    return _TITLES.get(column, column.removeprefix("column:"))
+def column_title(column: str, models: Sequence[str] = ("model 1", "model 2")) -> str:
+    """The title of a setting's column on the screen, with the names of the two models."""
+    return _TITLES[column].format(*models) if column in _TITLES else column.removeprefix("column:")
 
 
-_TITLES = {"counts": "count", "source norm": "norm, model 1", "target norm": "norm, model 2"}
+_TITLES = {"counts": "count", "source norm": "norm, {0}", "target norm": "norm, {1}"}
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:

@@ -4,7 +4,8 @@
 const SHARES = [0.25, 0.5, 0.75, 0.95]; // of the rows in view, within each line
 const SIDE = 4; // pixels of a bin
 const AROUND_VIEW = 8; // bins beyond each edge of the view, or the lines would run along the edges
-const CROWDED = 3; // rows in the bin of an average row from which lines come by themselves
+const CROWDED = 3; // rows in the bin of an average row from which lines come by themselves,
+const MANY = 5000; // if there are so many rows
 
 /* How many rows lie in each bin of a rectangle [left, low, right, high] of units, (columns × lines) from above. */
 function binned(units, leaves, [left, low, right, high], columns, lines) {
@@ -109,7 +110,7 @@ class Contours {
     const [[left, high], [right, low]] = [pane.unit(-SIDE * AROUND_VIEW, -SIDE * AROUND_VIEW), pane.unit(SIDE * (columns - AROUND_VIEW), SIDE * (lines - AROUND_VIEW))];
     const { out } = owner.filter;
     const bins = binned(units, (row) => flags[row] & HIDDEN || out?.[row], [left, low, right, high], columns, lines);
-    if (owner.density || crowding(bins) >= CROWDED) {
+    if (owner.density || (units.length > 2 * MANY && crowding(bins) >= CROWDED)) {
       const dense = smoothed(bins, columns, lines);
       const [across, up] = [(right - left) / columns, (high - low) / lines];
       const point = (x, y) => `${(left + (x + 0.5) * across).toPrecision(5)} ${(high - (y + 0.5) * up).toPrecision(5)}`;

@@ -127,8 +127,9 @@ class Filter {
       });
       const [from, to] = met ? [met.indexOf(1), met.lastIndexOf(1)] : [0, last];
       [low.value, high.value] = [from, Math.min(to, last)];
-      words.textContent = `${from ? facet.texts[from] : "lowest"} to ${to < last ? facet.texts[to + 1] : "highest"}`;
-      for (const [one, text] of [[low, facet.texts[from]], [high, facet.texts[Math.min(to, last) + 1]]]) one.setAttribute("aria-valuetext", text);
+      const ends = [facet.texts[from], facet.texts[Math.min(to, last) + 1]];
+      words.textContent = `${from ? "" : "≤ "}${ends[0]} … ${to < last ? "" : "≥ "}${ends[1]}`; // all rows are in the bars, of a scale without the outermost
+      [low, high].forEach((one, end) => one.setAttribute("aria-valuetext", ends[end]));
     };
     return { root: this.frame(facet, words, element("div", "ls-bars", { "aria-hidden": "true" }, ...bars), element("div", "ls-ends", {}, low, high)), show };
   }

@@ -354,6 +354,7 @@ class Hand {
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();
     this.offer(true);
+    this.put = held.to; // its star stays marked
     this.released = true; // the places of these panes are those of the channel until Python has answered
     owner.report({ kind: "anchor", row: held.row, to: held.to });
   }

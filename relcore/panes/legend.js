@@ -48,9 +48,12 @@ class Legend {
     const fit = () => {
       const [first, ...others] = root.children;
       const open = whole.classList.contains("ls-open");
-      const over = others.filter((one) => one.offsetTop > first.offsetTop + 12);
+      const below = () => others.filter((one) => one.offsetTop > first.offsetTop + 12);
+      rest.style.position = "absolute"; // not hidden, or it would lose the focus
+      rest.hidden = !open && !below().length;
+      rest.style.position = "";
+      const over = below();
       for (const one of others) one.classList.toggle("ls-over", !open && over.includes(one));
-      rest.style.visibility = open || over.length ? "" : "hidden"; // its room stays, or it would come and go
       rest.textContent = open ? "×" : `+${over.length}`;
       rest.setAttribute("aria-label", open ? "Show one line of classes" : `Show ${over.length} more classes`);
     };

@@ -13,6 +13,7 @@
      scroller(root), content(root): the element that scrolls the page, and the one that holds all of it; by default the document's. */
 
 const instances = new WeakMap();
+const openFilters = new Set(); // pages whose filter was left open
 
 /* Draw this payload, { header, take }, in the host element: the panes that are there already keep zoom and tool. */
 function render(host, payload, home) {
@@ -170,13 +171,17 @@ class LinkedScatter {
     if (!codes.some(Boolean) && (said(past) === said(header) || unheard)) return false;
     const before = this.filter.out;
     this.filter.set(header.facets, header.facets.map((_, i) => take(`facet${i}`, Uint8Array)), unheard ? this.filter.conditions : header.filter, header.n);
-    // The columns come once asked for, and stay: who comes back sees them again only with a filter.
-    if (header.facets.length && !past?.facets.length && (past || header.filter.length)) this.showFilter(true);
-    if (!header.facets.length) this.showFilter(false);
+    if (!header.facets.length || !past?.facets.length) this.showFilter(header.facets.length > 0 && (openFilters.has(location.pathname) || (!past && header.filter.length > 0)));
     return Boolean(before || this.filter.out);
   }
 
+  askFilter() {
+    openFilters.add(location.pathname);
+    this.tell("facets", true);
+  }
+
   showFilter(shown) {
+    if (this.header.facets.length) openFilters[shown ? "add" : "delete"](location.pathname);
     this.filter.root.hidden = !shown;
     this.toolbar.press("filter", shown);
     this.room.fit();
@@ -277,7 +282,7 @@ class LinkedScatter {
   }
 
   setStars(pane, rows, header = this.header) {
-    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => this.idOf(row));
+    pane.stars.set(rows, header, this.stars.look, (row) => pane.coloring.colorOf(row), (row) => this.idOf(row), this.hand.put);
   }
 
   starred(look, settled) {
@@ -312,6 +317,21 @@ class LinkedScatter {
   clicked(row) {
     clearTimeout(this.clickTimer); // a second click makes it a double click, which is no click on a point
     if (row >= 0) this.clickTimer = setTimeout(() => this.report({ kind: "click", row }), 220);
+  }
+
+  /* By keyboard: point at the next row in a direction, and select it. */
+  walk(across, down) {
+    const pane = this.hoverPane ?? this.panes[0];
+    const from = this.hoverRow >= 0 ? this.hoverRow : pane.nearestTo(pane.width / 2, pane.height / 2);
+    const row = this.hoverRow >= 0 ? pane.nearestTowards(from, across, down, () => false) : from;
+    if (row < 0) return;
+    this.hovered(row, pane);
+    this.hand.spoken.textContent = this.idOf(row);
+  }
+
+  pick() {
+    if (!(this.hoverRow >= 0) || this.root.getRootNode().activeElement !== this.root) return false;
+    this.clicked(this.hoverRow);
   }
 
   doubleClicked(pane) {

@@ -6,12 +6,13 @@ const NAMED_SELECTED = 24; // rings and names of a selection; more would hide wh
 const COVERED = 0.25; // of the rows of a group that its name may cover: none of up to three
 const FEW = 3; // no name covers a row of a group of so few
 const [DOT, LOOKED_UNDER] = [4, 80]; // half the side of a row that a name must not cover, in pixels; rows of a group that are looked at
+const RING = 7; // its radius
 const NAMED_HEAPS = 40; // numbers of rows on one spot
 const NAMED_ROWS = 60; // names of single rows at most, however far one zooms in
 const NAMES_A_DOUBLING = 14; // as many more names each time the view is half as wide
 const ROWS_FOR_MIDDLES = 100000; // of more rows every second, third, … is looked at: the middle of a group moves by less than its name is wide
 const LOOKED_AT = 20000; // most prominent rows that are looked at for names where too many are in view for all
-const FONTS = { heap: "600 10.5px", row: "500 11.5px", group: "650 13px", chosen: "650 12px" };
+const FONTS = { heap: "italic 500 10.5px", row: "500 11.5px", group: "650 13px", chosen: "650 12px" };
 const widths = new Map();
 let ruler = null;
 
@@ -59,7 +60,8 @@ const meet = ([left, top, right, bottom], box) => left < box[2] && right > box[0
 function placesOf(kind, wide) {
   if (kind === "group") return [0, 16, -16, 32, -32, 48, -48].flatMap((down) => [-wide / 2, 8, -8 - wide].map((right) => [right, down])).sort((a, b) => weight(a, wide) - weight(b, wide));
   const gap = kind === "chosen" ? 12 : 8; // a chosen row has a ring
-  return [[gap, 0], [-gap - wide, 0], [-wide / 2, -gap - 8], [-wide / 2, gap + 8], [gap, -16], [gap, 16], [-gap - wide, -16], [-gap - wide, 16]];
+  const near = [[gap, 0], [-gap - wide, 0], [-wide / 2, -gap - 8], [-wide / 2, gap + 8], [gap, -16], [gap, 16], [-gap - wide, -16], [-gap - wide, 16]];
+  return kind === "chosen" ? [...near, ...[28, -28, 46, -46, 64, -64].flatMap((down) => [[gap + 16, down], [-gap - 16 - wide, down]])] : near; // far ones get a line
 }
 
 const weight = ([right, down], wide) => Math.abs(down) + Math.abs(right + wide / 2) / 2;
@@ -176,18 +178,24 @@ class Names {
       if (!best) return false;
       taken.add(best);
       this.write(text, best[0] + 3, best[1] + 12 * type, kind, color);
+      const [toX, toY] = [clamp(x, best[0] + 3, best[2] - 3), clamp(y, best[1], best[3])];
+      const [far, ring] = [Math.hypot(toX - x, toY - y), kind === "chosen" && this.rings.children[ringed.indexOf(row)]];
+      if (ring && far > 20) ring.lastChild.setAttribute("d", `M${x + (RING * (toX - x)) / far} ${y + (RING * (toY - y)) / far}L${toX} ${toY}`);
       return true;
     };
     const ringed = owner.rows.length <= NAMED_SELECTED ? chosen : [];
     while (this.rings.children.length > ringed.length) this.rings.lastChild.remove();
-    while (this.rings.children.length < ringed.length) this.rings.append(element("circle", "ls-ring", { r: 7 }));
+    while (this.rings.children.length < ringed.length) this.rings.append(element("g", "ls-ring", {}, element("circle", "", { r: RING }), element("path")));
     ringed.forEach((row, i) => {
-      const [x, y] = pane.pixel(row, width, height);
-      this.rings.children[i].setAttribute("cx", x);
-      this.rings.children[i].setAttribute("cy", y);
+      const [x, y] = pixel(row);
+      const [ring, line] = this.rings.children[i].children;
+      ring.setAttribute("cx", x);
+      ring.setAttribute("cy", y);
+      line.removeAttribute("d");
       this.rings.children[i].classList.toggle("ls-dashed", owner.header.single?.includes(row) ?? false);
+      taken.add([x - RING, y - RING, x + RING, y + RING]); // or one could not tell whose a name is
     });
-    for (const row of owner.header.mute ? [] : chosen) put(row, shortened(owner.idOf(row)), "chosen");
+    for (const row of owner.header.mute ? [] : chosen) if (!pane.stars.told.has(row)) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {
       for (const { row, text, color, rows } of this.groups) put(row, shortened(text), "group", color, rows);
       this.placeHeaps(pane, put, visible);
@@ -218,7 +226,7 @@ class Names {
     if (this.heapsOf !== units) [this.heapsOf, this.heaps] = [units, heapsOf(units)];
     for (const heap of this.heaps.slice(0, NAMED_HEAPS)) {
       const shown = heap.filter(visible);
-      if (shown.length > 1) put(shown[0], `${shown.length.toLocaleString()} rows`, "heap");
+      if (shown.length > 1) put(shown[0], `${shown.length.toLocaleString()} rows here`, "heap");
     }
   }
 

@@ -21,7 +21,7 @@ class Stars {
   }
 
   /* A star has its number, in the story with its name; its name alone where many anchors are not drawn, as the numbers then have gaps. */
-  set(rows, { starSize, starOpacity, numbered, numbers, worded }, look, colorOf, nameOf) {
+  set(rows, { starSize, starOpacity, numbered, numbers, worded }, look, colorOf, nameOf, moved) {
     this.rows = rows;
     // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
     const stars = this.shapes.children;
@@ -29,11 +29,14 @@ class Stars {
     while (stars.length < rows.length) {
       this.shapes.append(element("g", "ls-star", {}, element("polygon", "ls-halo"), element("polygon", "ls-body")));
     }
-    for (let i = 0; i < rows.length; i++) change(stars[i].lastChild, "fill", colorOf(rows[i]));
+    rows.forEach((row, i) => {
+      change(stars[i].lastChild, "fill", colorOf(row));
+      stars[i].classList.toggle("ls-moved", row === moved);
+    });
     const gaps = !worded && numbers.some((number) => number > 2 * rows.length);
     const told = Array.from(numbered ? rows : [], (row, i) => [...(gaps ? [] : [numbers[i] ?? i + 1]), ...(worded || gaps ? [shortened(nameOf(row), 14)] : [])].join(" "));
     this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
-    [this.numbered, this.named] = [numbered, gaps];
+    [this.numbered, this.named, this.worded] = [numbered, gaps, worded || gaps];
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
   }
@@ -59,7 +62,7 @@ class Stars {
   /* `pixel`: where a row is; null for one that is hidden. A number stands at the upper right of its star; where that is beyond an edge of the
      pane, or on another star or number, at another side. `boxes`: where names must not lie. */
   place(pixel, width, type = 1) {
-    this.boxes = [];
+    [this.boxes, this.told] = [[], new Set()];
     if (!this.shown) return;
     const [shapes, numbers, diameter, { reach }] = [this.shapes.children, this.numbers.children, this.diameter, this];
     const places = Array.from(this.rows, (row) => pixel(row));
@@ -85,6 +88,7 @@ class Stars {
       numbers[i].setAttribute("y", base.toFixed(1));
       numbers[i].setAttribute("text-anchor", left ? "end" : "start");
       this.boxes.push(box);
+      if (this.worded) this.told.add(this.rows[i]);
     });
     this.boxes.push(...bodies.filter(Boolean));
   }

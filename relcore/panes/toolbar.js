@@ -31,8 +31,9 @@ const KEYS = [
   ["D", "lines around the most crowded places"],
   ["F", "filter rows by classes and numbers"],
   ["Drag a star", "move the anchor to another row"],
+  ["Arrow keys", "go from row to row of a flat map; Enter selects it"],
   ["S, then arrow keys", "choose an anchor, move it; Enter keeps, Escape returns"],
-  ["Hold Q", "measure by the row under the pointer, too"],
+  ["Hold Q", "try the row under the pointer as a new anchor"],
   ["Shift", "add to the selection"],
   ["In the legend", "click: show or hide; double click or I: only this; Shift+click: select"],
   ["Escape", "close the filter; then clear the selection"],
@@ -42,11 +43,12 @@ const KEYS = [
 function actionsOf(scatter) {
   const zoom = (factor) => scatter.panes.forEach((pane) => pane.setView({ ...pane.view, zoom: pane.view.zoom * factor }));
   const turn = (right, down) => {
-    if (!scatter.panes.some((pane) => pane.solid)) return false;
+    if (!scatter.panes.some((pane) => pane.solid)) return null;
     scatter.turned(turnedBy(scatter.panes[0].turn, right, down));
     scatter.settled();
+    return true;
   };
-  const arrow = (across, down) => (scatter.hand.held ? scatter.hand.step(across, down) : turn(20 * across, 20 * down));
+  const arrow = (across, down) => (scatter.hand.held ? scatter.hand.step(across, down) : turn(20 * across, 20 * down) ?? scatter.walk(across, down));
   const tools = Object.keys(TOOLS).map((tool) => [tool, () => scatter.setTool(tool)]);
   return {
     ...Object.fromEntries(tools),
@@ -56,7 +58,7 @@ function actionsOf(scatter) {
       scatter.tell("named", scatter.named);
     },
     density: () => scatter.toggleDensity(),
-    filter: () => (scatter.header.facets.length ? scatter.showFilter(scatter.filter.root.hidden) : scatter.tell("facets", true)),
+    filter: () => (scatter.header.facets.length ? scatter.showFilter(scatter.filter.root.hidden) : scatter.askFilter()),
     link: () => scatter.setLinked(!scatter.linked),
     chosen: () => scatter.zoomToSelection(),
     home: () => scatter.home(),
@@ -69,7 +71,7 @@ function actionsOf(scatter) {
     ArrowUp: () => arrow(0, -1),
     ArrowDown: () => arrow(0, 1),
     nextStar: () => scatter.hand.choose(1),
-    Enter: () => (scatter.hand.held ? scatter.hand.release() : false),
+    Enter: () => (scatter.hand.held ? scatter.hand.release() : scatter.pick()),
   };
 }
 

@@ -210,7 +210,7 @@ def test_a_legend_without_room_says_how_many_classes_are_left_and_shows_them(pag
     assert rest.get_attribute("aria-expanded") == "false"
     assert page.evaluate("document.activeElement.className") == "ls-rest"
     page.set_viewport_size({"width": 2600, "height": 700})
-    page.wait_for_function("getComputedStyle(document.querySelector('.ls-rest')).visibility === 'hidden'")
+    page.wait_for_function("document.querySelector('.ls-rest').hidden")
     assert page.locator(".ls-chip", has_text="a class 19").is_visible()
 
 
