@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,12 @@ from app.jobs import queue
 from app.page_settings import remembered, segments
 from app.places import EXPLORE, go
 from app.plain_text import plain, plain_name
+from app.results import place_of
 from app.session import fit_to_pair
 from app.sharing import keep_upload
 from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_name
-from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
+from app.workspace import BOOTSTRAPPED, BUNDLED, MOST_ANCHORS, Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
@@ -49,14 +50,13 @@ from relcore.spaces.space import LatentSpace
 
 _HAVE = {"few": "A few pairs", "none": "No pair", "shared": "Test: hide the shared ids"}
 _TOLD = {
-    "shared": "A test of the method: the target is shuffled and its ids are hidden, except those of the known"
-    " pairs. The links found are compared with the hidden ids.",
+    "shared": "A test: most pairs are hidden, and the links found are compared with them.",
     "none": "Only the shapes of the two spaces are compared.",
     "few": "Rows that you know to be the same thing: three pairs or more, better 15 to 30.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # links that are listed to be checked
-_SAMPLED = 4  # best, middle and least sure links, where the true pairs are known
+_SAMPLED = 4  # surest, middle, wrong and least sure links, where the true pairs are known
 _FEWEST_ROWS = 10
 _FEWEST_ANCHORS = 10  # besides confirmed pairs
 
@@ -96,11 +96,11 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     def number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
         return setting_widget(fields[name], f"bootstrap.{key}", usual, low, high, width=140, **look)
 
+    _say_if_paired(workspace, n_shared)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         titles = {have: _HAVE[have] for have in haves}
-        numbered = is_numbered(source) and is_numbered(target)  # equal row numbers may be a coincidence
-        usual = "shared" if "shared" in haves and not numbered else "few" if n < ENOUGH else "none"
-        have = segments("What do you have?", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
+        usual = "shared" if "shared" in haves else "few" if n < ENOUGH else "none"
+        have = segments("Start from", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
     st.caption(f"{_TOLD[have]} {rows_it_takes(source, target)}" if have == "none" else _TOLD[have])
@@ -132,7 +132,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
         if start == "anchors":
             pairs = tuple((anchor, anchor) for anchor in workspace.anchors)
         else:
-            pairs = _typed_pairs(start, source, target)
+            pairs = _typed_pairs(start, workspace, (source, target))
         if not pairs:
             return None
     if method == "paper" and not (pairs or settings["n_seeds"]):
@@ -142,6 +142,21 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     settings["n_anchors"] = max(n_anchors, len(pairs))
     spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=have == "shared", k=workspace.k, **settings)
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
+
+
+def _say_if_paired(workspace: Workspace, n_shared: int) -> None:
+    """Say that shared ids need no links, and draw buttons that open Explore and the example."""
+    if n_shared >= FEWEST_SHARED:
+        told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
+        st.markdown(f"{told} Link is for rows without common ids; here you can test it.")
+    with st.container(horizontal=True, gap="small"):
+        look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
+        if n_shared >= FEWEST_SHARED and st.button("Compare these rows in Explore", **look):
+            go(EXPLORE)
+        if workspace.models[:2] != BUNDLED:
+            example = {"on_click": session.compare, "args": ("link the bundled words", *BUNDLED)}
+            look = {"icon": ":material/match_word:", "type": "tertiary", "key": "bootstrap.example"}
+            st.button("Open an example: two models of words", **look, **example)
 
 
 def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
@@ -158,22 +173,35 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
             return
 
 
-def _typed_pairs(start: str, source: LatentSpace, target: LatentSpace) -> Pairs | None:
+def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
     """The pairs that are typed or in a file; None if there are none, after the page has shown what to do."""
+    source, target = spaces
     try:
         if start == "typed":
-            numbered = [is_numbered(space) for space in (source, target)]
+            box, *tables = st.columns([1, 1.2, 1.2])
+            picked = []
+            for column, spec, space in zip(tables, (workspace.source, workspace.target), spaces, strict=True):
+                with column:
+                    picked += _picked_row(spec, space)
+            numbered = [is_numbered(space) for space in spaces]
             ends = [
                 f"{'row' if is_number else 'id'} of {plain_name(space.name)}"
-                for space, is_number in zip((source, target), numbered, strict=True)
+                for space, is_number in zip(spaces, numbered, strict=True)
             ]
-            text = remembered(
-                st.text_area,
-                f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
-                placeholder="\n".join(f"{one} = …" for one in source.ids[:3]),
-                key="bootstrap.typed",
-                height=260,
-            )
+            with box:
+                text = remembered(
+                    st.text_area,
+                    f"One pair per line: {ends[0]} = {ends[1]}{'. Rows count from 0' * any(numbered)}",
+                    placeholder="\n".join(f"{one} = …" for one in source.ids[:3]),
+                    key="bootstrap.typed",
+                    height=260,
+                )
+                line = " = ".join(picked)
+                add = {"on_click": _type, "args": (line,), "disabled": len(picked) < 2}
+                label = (
+                    f"Add {plain(line)}" if len(picked) == 2 else "Select a row in each table to add a pair"
+                )
+                st.button(label, key="bootstrap.add", icon=":material/add:", **add)
             pairs = read_pairs(text)
             known = sum(own in source.index and other in target.index for own, other in pairs)
             told = f"{counted(len(pairs), 'pair')}, {known:,} of them with ids of these spaces."
@@ -195,6 +223,22 @@ def _typed_pairs(start: str, source: LatentSpace, target: LatentSpace) -> Pairs 
         return pairs
     except SpaceError as error:
         return messages.warning(error)
+
+
+def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
+    """The id of the row that is selected in a table of the rows of a space; empty without one."""
+    ids = space.ids[:_LISTED]
+    table, look = _side(spec, ids)
+    table.insert(0, "row" if is_numbered(space) else "name", table.pop("id"))
+    st.caption(
+        f"{f'The first {_LISTED:,} r' if len(space) > _LISTED else 'R'}ows of {plain_name(space.name)}"
+    )
+    return [ids[row] for row in chosen_rows(table, f"bootstrap.rows-{place_of([spec])}", height=260, **look)]
+
+
+def _type(line: str) -> None:
+    typed = st.session_state.get("bootstrap.typed") or ""
+    st.session_state["bootstrap.typed"] = "\n".join(filter(None, [typed.rstrip(), line]))
 
 
 def show_linked_notice() -> None:
@@ -222,43 +266,49 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
         return
     result = outcome.result
     show, icon = (st.success, "check_circle") if outcome.linked else (st.warning, "help")
+    n_links = len(result.kept) - result.n_seeds
     verdict, button = st.columns([3, 1], vertical_alignment="center")
     with verdict:
-        # Links that are found speak for themselves; what to do without them is part of the verdict.
-        why = "" if outcome.linked else plain(result.reason)
-        show(with_links(f"**{plain(outcome.headline)}** {why}"), icon=f":material/{icon}:")
-        if outcome.linked:
-            with st.expander("How this was tested"):
-                caption(plain(result.reason))
+        show(with_links(f"**{plain(outcome.headline)}** {_next_step(outcome)}"), icon=f":material/{icon}:")
     digests = setup.source.digest, setup.target.digest
     recipe = {"source": specs[0], "target": specs[1], "digests": digests, "bootstrap": setup.spec}
-    shown = len(result.kept) > result.n_seeds or outcome.known
-    listed, rounds = st.columns([1.4, 1], gap="large") if shown else (st.container(), st.container())
-    with rounds:
-        st.subheader("Round by round", anchor=False)
-        figure = BootstrapRounds(**recipe).draw(outcome)
-        exports.figure(figure, "bootstrap.rounds", "bootstrap-rounds")
-        if setup.spec.method != "paper":
-            st.caption("Each round fits a rotation to the pairs so far, and matches all rows again.")
     confirmed = frozenset(_known_source_ids(outcome))
     if used:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
-    with listed:
-        chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
-        if result.kept:
-            label = f"All {len(result.pairs):,} links as .csv, kept or not"
-            table = delimited_text(links_table(result, every=True))
-            exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
-        if outcome.scores:
+    chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
+    if result.pairs:
+        unsure = len(result.pairs) - len(result.kept)
+        label = f"{counted(n_links, 'link')}{f' and {unsure:,} unsure guesses' * (unsure > 0)} as .csv"
+        table = delimited_text(links_table(result, every=True))
+        exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
+    with st.expander("How this was tested"):
+        caption(plain(result.reason))
+        exports.figure(BootstrapRounds(**recipe).draw(outcome), "bootstrap.rounds", "bootstrap-rounds")
+        if setup.spec.method != "paper":
+            first, last = result.history[0].rows, result.history[-1].rows
+            few = f" The first rounds use the {first:,} most frequent rows." * (first < last)
+            st.caption(f"Each round fits a rotation to the pairs so far, and matches the rows again.{few}")
+    if outcome.scores:
+        with st.expander("How good the links are as anchors"):
+            caption("Compare “the anchors found” with “all true anchors”: the closer, the better.")
             report_table(outcome.report().tables[-1])
             exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
-        elif outcome.known:
-            st.caption(
-                "No scores: all rows in both spaces are anchors or were matched with one. Choose fewer"
-                " anchors."
-            )
-    with button:
-        _use_button(setup, outcome, used, confirmed, chosen)
+    if n_links or not outcome.known:
+        with button:
+            _use_button(setup, outcome, used, confirmed, chosen)
+
+
+def _next_step(outcome: Outcome) -> str:
+    """What to do where no link is found; else why one cannot tell, if so."""
+    n = outcome.result.n_seeds
+    if outcome.verdict != "not found":
+        return "" if outcome.linked else plain(outcome.result.reason)
+    if not n:
+        return "Next step: start from 15 to 30 known pairs."
+    return (
+        f"Next step: {'try' if outcome.known else 'give'} {2 * n:,} known pairs instead of {n:,}. Models that"
+        " are too different cannot be linked, even from many pairs."
+    )
 
 
 def _known_source_ids(outcome: Outcome) -> tuple[str, ...]:
@@ -303,7 +353,8 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else f"When in use, {scored} give the scores, and {len(anchors):,} other links are the anchors."
+            else "All pages then compare the linked rows:"
+            f" {counted(len(anchors), 'link')} as anchors, {scored} to measure the scores."
         )
     if clicked:
         if chosen or not used:
@@ -329,13 +380,13 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     st.subheader("Links to check", anchor=False)
     told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
     caption(
-        f"{told}, in random order. Select those that are right, then press Confirm. All pages score only"
-        " confirmed links."
+        f"{told}, in random order; click “likely right” to see the least sure first. Select those that are"
+        " right, then press Confirm. All pages score only confirmed links."
     )
-    table, look = _table(setup, pairs, "source")
+    table, look = _table(setup, pairs)
     if table.shape[1] == 2:
         st.caption("To see what the rows are, load their texts or labels beside the files in Data.")
-    look["column_config"] |= _add_precision(table, pairs, result)
+    look["column_config"] |= _add_estimate(table, pairs, result)
     marks = {own: "★ anchor" for own, _ in result.anchors} | dict.fromkeys(confirmed, "confirmed")
     table["used as"] = [marks.get(own, "") for own, _ in pairs]
     rows = chosen_rows(table, "bootstrap.list", several=True, height=_height(pairs), **look)
@@ -343,52 +394,52 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
 
 
 def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
-    """Draw a sample of the links, and all wrong anchors, where the true pairs are known."""
-    places = np.arange(len(links))
-    if len(links) > 3 * _SAMPLED:
-        middle = (len(links) - _SAMPLED) // 2
-        places = np.r_[places[:_SAMPLED], places[middle : middle + _SAMPLED], places[-_SAMPLED:]]
-    if sample := [links[place] for place in places]:
-        st.subheader("Some links", anchor=False)
-        caption(f"The best, middle and least sure of {counted(len(links), 'link')}.")
-        table, look = _table(setup, sample, "source")
-        table.insert(0, "rank", places + 1)
-        look["column_config"] |= _add_precision(table, sample, outcome.result)
-        table["truth"] = ["right" if own == other else "wrong" for own, other in sample]
-        st.dataframe(table, key="bootstrap.sample", hide_index=True, height="content", **look)
-    pairs, n = outcome.wrong(), outcome.n_hidden
-    by_chance = round(n - n / outcome.n_shared)
-    st.subheader("Wrong anchors" if pairs else "No wrong anchors", anchor=False)
-    told = f"{counted(len(pairs), f'of {n:,} hidden anchors is', f'of {n:,} hidden anchors are')} wrong"
-    cost = ""
-    if pairs and outcome.scores:
-        cost = " What that costs: compare “all true anchors” with “the anchors found” below."
-    caption(f"{told}; of random pairs, {by_chance:,} would be.{cost}")
-    if pairs:
-        table, look = _table(setup, pairs, "anchor")
-        st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
+    """Draw a sample of the links, and all hidden pairs that are missed, where the true pairs are known."""
+    places, wrong = (
+        np.arange(n := len(links)),
+        [row for row, (own, other) in enumerate(links) if own != other],
+    )
+    if n > 3 * _SAMPLED:
+        middle = (n - _SAMPLED) // 2
+        some = places[:_SAMPLED], places[middle : middle + _SAMPLED], places[-_SAMPLED:], wrong[-_SAMPLED:]
+        places = np.unique(np.concatenate(some).astype(int))
+    listed, missed = st.columns([1.6, 1], gap="large") if n else (None, st.container())
+    if listed:
+        with listed:
+            st.subheader("From the surest link to the least sure", anchor=False)
+            told = (
+                f"All {n:,} links are right" if not wrong else f"{n - len(wrong):,} of {n:,} links are right"
+            )
+            caption(f"{told} in this test. Here are some of them{', with wrong ones' * bool(wrong)}.")
+            table, look = _table(setup, sample := [links[place] for place in places])
+            table.insert(0, "rank", places + 1)
+            look["column_config"] |= _add_estimate(table, sample, outcome.result)
+            table["truth"] = ["right" if own == other else "wrong" for own, other in sample]
+            st.dataframe(table, key="bootstrap.sample", hide_index=True, height="content", **look)
+    pairs = outcome.wrong()
+    with missed:
+        st.subheader("Hidden pairs that were missed", anchor=False)
+        by_chance = round(outcome.n_hidden * (1 - 1 / outcome.n_shared))
+        caption(f"{len(pairs):,} of {outcome.n_hidden:,}. Guessing would miss {by_chance:,}.")
+        if pairs:
+            table, look = _table(setup, pairs)
+            st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
 
 
 def _height(pairs: Pairs) -> int | str:
     return 360 if len(pairs) > 9 else "content"
 
 
-def _table(setup: BootstrapSetup, pairs: Pairs, first: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Pairs with the texts, pictures or labels of both rows, and how `st.dataframe` shows them; `first` is
-    the name of the source's ids."""
+def _table(setup: BootstrapSetup, pairs: Pairs) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Pairs with the texts, pictures or labels of both rows, and how `st.dataframe` shows them."""
     sides, look = [], {"column_config": {}}
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
         zip(*pairs, strict=True),
-        (first, "linked to"),
+        ("source", "linked to"),
         strict=True,
     ):
-        alone = replace(Workspace(), source=spec, target=spec)
-        side, own = with_items(alone, pd.DataFrame({"id": ids}))
-        space = compute.load_space(spec)
-        labels = () if space.labels is None else space.labels[space.rows(ids)]
-        if "text" not in side and any(labels):
-            side["label"] = labels
+        side, own = _side(spec, ids)
         names = {column: name if column == "id" else f"{column}, {name}" for column in side}
         config = {names[column]: kind for column, kind in own["column_config"].items()}
         look |= own | {"column_config": look["column_config"] | config}
@@ -396,14 +447,24 @@ def _table(setup: BootstrapSetup, pairs: Pairs, first: str) -> tuple[pd.DataFram
     return pd.concat(sides, axis=1), look
 
 
-def _add_precision(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) -> dict[str, Any]:
-    """Add the estimated precision of the links to their table; returns how `st.dataframe` shows it."""
-    precision = dict(zip(result.pairs, result.precision.tolist(), strict=True))
-    table["precision"] = [min(100 * precision[pair], 99.9) for pair in pairs]
+def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Rows with their texts, pictures or labels before the column "id", and how `st.dataframe` shows them."""
+    side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
+    space = compute.load_space(spec)
+    labels = () if space.labels is None else space.labels[space.rows(ids)]
+    if "text" not in side and any(labels):
+        side["label"] = labels
+    return side, look
+
+
+def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) -> dict[str, Any]:
+    """Add the estimated share of right links to their table; returns how `st.dataframe` shows it."""
+    shares = dict(zip(result.pairs, result.nearby.tolist(), strict=True))
+    table["likely right"] = [min(100 * shares[pair], 99.99) for pair in pairs]
     column = st.column_config.NumberColumn(
-        format="%.1f %%", help="Estimated share of right ones among the links from the best down to this one"
+        format="%.2f %%", help="Estimated share of right ones among the links that are about as sure as this"
     )
-    return {"precision": column}
+    return {"likely right": column}
 
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
@@ -439,8 +500,8 @@ def anchors_beside(result: BootstrapResult, confirmed: Collection[str]) -> tuple
 
 def page(workspace: Workspace) -> None:
     caption(
-        "Link finds which rows of two spaces are the same thing, from a few known pairs or from none. Links"
-        " are guesses, with an estimated share of right ones. Rows may stay without a partner."
+        "Link finds which rows of two spaces are the same thing, where they share no ids: from a few known"
+        " pairs, or from none. Links are guesses, each with an estimate of how likely it is right."
     )
     if (used := in_use(workspace)) is not None:
         show_linked_notice()

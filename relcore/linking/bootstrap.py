@@ -494,6 +494,19 @@ class BootstrapResult:
     rotation: np.ndarray | None = None
 
     @property
+    def nearby(self) -> np.ndarray:
+        """Estimated share of right links among those about as sure as each (n_pairs,), by tenths of the links
+        or 50 of them, decreasing; 1 for seeds."""
+        from sklearn.isotonic import isotonic_regression
+
+        precision = self.precision[self.n_seeds :]
+        ends = np.linspace(0, n := len(precision), max(1, min(10, n // 50)) + 1).astype(int)
+        right = np.r_[0, precision * np.arange(1, n + 1)][ends]
+        shares = np.diff(right) / np.maximum(np.diff(ends), 1)
+        shares = isotonic_regression(shares, increasing=False, y_min=0, y_max=1)
+        return np.r_[np.ones(self.n_seeds), np.repeat(shares, np.diff(ends))]
+
+    @property
     def kept(self) -> Pairs:
         """The seeds, and the links down to the last one with the promised precision."""
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
@@ -768,13 +781,11 @@ class _Bootstrap:
         if not n_seeds:
             return "not found", self._not_found(scores), held_out
         p = chance_of_agreement(X[seeds[0]], Y[seeds[1]], self.random_state)
-        advice = "The similarities among these do not clearly agree either: check that they are right"
+        advice = "do not clearly agree either{}: check that the pairs are right"
         if p < 0.05:
-            advice = (
-                "But the similarities among these agree, so there is common structure: give more known pairs"
-            )
-        test = f"permutation test, p = {short(p, 3)}"
-        reason = f"With {n_seeds} known pairs, {scores}. {advice} ({test})."
+            advice = "agree{}, so there is common structure, and more known pairs may help"
+        advice = advice.format(f" (permutation test, p = {short(p, 3)})")
+        reason = f"With {n_seeds} known pairs, {scores}. The similarities among the known pairs {advice}."
         return "not found", reason, held_out
 
     def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:

@@ -378,11 +378,13 @@ class Outcome(Reported):
     def headline(self) -> str:
         result = self.result
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
-        told = f"{self.verdict.capitalize()}."
-        if self.known and self.n_hidden:
-            told += f" {100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors are found."
+        told, hidden = f"{self.verdict.capitalize()}.", f"{100 * self.share:.1f} %"
         if not n:
-            return f"{told} No link is kept."
+            told = f"{told[:-1]}: no link is sure enough to be kept."
+        if self.known and self.n_hidden:
+            told += f" {hidden} of the {self.n_hidden:,} hidden pairs {'are' if n else 'would be'} found."
+        if not n:
+            return told
         links = counted(n, "link") + f" of {n_all:,}" * (n < n_all)
         links += f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
         share = result.precision[len(result.kept) - 1]
@@ -562,14 +564,15 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
 
         def after(history: Sequence[Round]) -> None:
             last, n = history[-1], len(history)
-            told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched, mean CSLS"
-            told = f"{f'step {n}: mean squared error' if paper else told} {short(last.objective)}"
+            told = f"round {n}: {last.pairs:,} of {last.rows:,} rows matched"
+            if paper:
+                told = f"step {n}: mean squared error {short(last.objective)}"
             if not last.pairs:
                 told = f"round {n}: from clusters of {last.rows:,} rows"
                 if last.objective == last.objective:
                     told += f", fits on halves of them agree to {short(last.objective)}"
             if last.found == last.found:
-                told += f", {100 * last.found:.1f} % of the hidden anchors found"
+                told += f", {100 * last.found:.1f} % of the hidden pairs found"
             report(min(n, most), most, told)
 
         settings["after"] = after
@@ -631,7 +634,7 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe, figure="bootstrap"):
-    """A figure of matched rows and hidden anchors by round, or of the published method's error."""
+    """A figure of matched rows and hidden pairs by round, or of the published method's error."""
 
     source: SpaceSpec
     target: SpaceSpec
@@ -667,8 +670,8 @@ class BootstrapScores(BootstrapRounds):
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
     """Name → one value per round, 0 … 1; for the published method, its error relative to the first."""
-    found = {"share of hidden anchors found": [r.found for r in rounds]}
-    own = {"share of rows matched": [r.pairs / r.rows for r in rounds]}
+    found = {"hidden pairs found": [r.found for r in rounds]}
+    own = {"rows matched": [r.pairs / r.rows for r in rounds]}
     if method == "paper":
         own = {"error, share of the first step's": [r.objective / rounds[0].objective for r in rounds]}
     return own if np.isnan(rounds[-1].found) else found | own
@@ -677,4 +680,5 @@ def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
 def rounds_chart(method: str, by_round: Mapping[str, Sequence[float]], note: str = "") -> Lines:
     """A chart of `shares`."""
     lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
-    return Lines(lines, "step" if method == "paper" else "round", "share", y_range=(0, 1.02), note=note)
+    x_title, look = "step" if method == "paper" else "round", {"y_range": (0, 1.02), "n_direct": len(lines)}
+    return Lines(lines, x_title, "share", note=note, **look)

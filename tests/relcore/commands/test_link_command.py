@@ -51,7 +51,7 @@ def test_what_is_found_is_what_the_function_finds(run, one_queue, pair_of_files,
     assert [line.split("\t")[2] for line in lines[1:61]] == ["seed"] * 10 + ["anchor"] * 50
     assert len(lines) - 1 == len(found["rows"]) >= found["pairs"]
     told = run(*arguments)
-    assert f"{100 * expected.share:.1f} % of the 50 hidden anchors are found." in told
+    assert f"{100 * expected.share:.1f} % of the 50 hidden pairs are found." in told
     assert json.loads((tmp_path / "recipe.json").read_text())["figure"] == "bootstrap-scores"
 
 

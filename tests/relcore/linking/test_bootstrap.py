@@ -74,6 +74,12 @@ def test_file_of_all_links_names_those_not_kept_and_no_guess_is_certain(tmp_path
     source, target = rotated(noise=3.2)
     found = bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=100)
     assert found.precision[15:].max() < 1
+    right = np.array([TRUTH[own] == other for own, other in found.pairs])
+    for tenth in np.array_split(
+        np.arange(15, len(right)), 10
+    ):  # the surest and the least sure are told apart
+        assert found.nearby[tenth].mean() == pytest.approx(right[tenth].mean(), abs=0.2)
+    assert found.nearby[-1] < 0.9 < found.nearby[15]
     every, kept = links_table(found, every=True), links_table(found)
     assert 15 < len(kept) == len(found.kept) < len(every) == len(found.pairs)
     assert every[: len(kept)].equals(kept)
