@@ -21,7 +21,7 @@ from app.server import first_imports  # noqa: E402
 
 first_imports.wait()
 
-from app import messages, places, saving, session, sharing, toolbar  # noqa: E402
+from app import messages, places, results, saving, session, sharing, toolbar  # noqa: E402
 from app.components.page import around_the_page  # noqa: E402
 from app.glossary import card  # noqa: E402
 from app.glossary.terms import term  # noqa: E402
@@ -65,6 +65,7 @@ try:
         encoding_jobs.collect()
         if place is not places.DATA:  # which shows them in its form
             panel.draw_elsewhere()
+    results.draw_elsewhere(place)
     session.show_notices()
     toolbar.move_in_history()
     with in_use(), extra(), one_thread_products():

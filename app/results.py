@@ -12,6 +12,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, messages
 from app.jobs import cost_in_words, follow, queue, retry_requested
+from app.page_settings import open_tab
+from app.places import Place, go
 from app.plain_text import plain
 from relcore.catalog.catalog import SpaceSpec, put_space
 from relcore.catalog.task import Task, inputs_of, task_job
@@ -20,6 +22,7 @@ from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 1.0
 _ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "relscope.results-here"
+_PLACE, _AWAITED = "relscope.results-place", "relscope.results-awaited"
 Result = TypeVar("Result")
 
 
@@ -79,8 +82,37 @@ def result_of(
     job = queue().submit(key, task_job, **settings, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
+    if not by_itself and (place := st.session_state.get(_PLACE)):
+        _awaited()[key] = place, open_tab(place.key)
     follow([job])
     return None
+
+
+def draw_elsewhere(place: Place | None) -> None:
+    """Draw the progress of jobs that another place or tab began by a button; at their end, offer to go
+    there."""
+    st.session_state[_PLACE] = place
+    for key, (of, tab) in list(_awaited().items()):
+        job, forget = queue().job(key), {"on_click": _awaited().pop, "args": (key, None)}
+        here = place is of and open_tab(of.key) == tab
+        if job is None or (job.status().ended and (here or job.status().state == "cancelled")):
+            del _awaited()[key]
+        elif not here:
+            with st.container(key=f"elsewhere-{key[:8]}"):
+                if not job.status().ended:
+                    follow([job])
+                    continue
+                with st.container(horizontal=True, vertical_alignment="center"):
+                    ended = "is done" if job.status().state == "done" else "failed"
+                    st.markdown(f"{plain(job.title)} {ended}.", width="content")
+                    if st.button("Show", key=f"results.show-{key[:8]}", type="primary"):
+                        go(of, tab)
+                    st.button("Later", key=f"results.later-{key[:8]}", type="tertiary", **forget)
+
+
+def _awaited() -> dict[str, tuple[Place, str]]:
+    """Key of a job → the place and the tab that began it."""
+    return st.session_state.setdefault(_AWAITED, {})
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
