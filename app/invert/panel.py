@@ -61,6 +61,7 @@ _BY_HELP = (
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
 _CHOSEN = "relscope.invert-chosen"  # the values that were last tuned on held-out anchors
+_AUTO = "relscope.invert-auto"  # for what they were tuned, and their result in words
 _HIDDEN = "invert.hidden"  # classes
 LISTED = 200  # worst and best rows, of each
 
@@ -84,26 +85,31 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
             st.caption(result.about_matrix)
 
 
-def numbers(spec: InversionSpec) -> None:
-    """Draw the choice of the settings, and by hand their numbers; the panes follow a slider while it
-    moves."""
+def numbers(spec: InversionSpec, score: str = "") -> None:
+    """Draw the choice of the settings, and by hand their numbers with their `score` and that of Auto; the
+    panes follow a slider while it moves."""
     look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
-    bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
+    label = "δ and ω" if spec.method == "pruned" else "λ"
+    bound(st.segmented_control, label, "invert.tuned", spec.tuned, _tune, **look)
     if spec.tuned:
         return
+    ridges = _ridges(spec)
+    ends = {ridges[0]: f"{general(ridges[0])}, weak", ridges[-1]: f"{general(ridges[-1])}, strong"}
     widgets = {
         "delta": {"widget": st.slider, "step": 0.01, "width": 210},
         "omega": {"widget": st.slider, "width": 210},
         "random_state": {"width": 130},
         "ridge": {
             "widget": st.select_slider,
-            "options": _ridges(spec),
-            "format_func": general,
+            "options": ridges,
+            "format_func": lambda ridge: ends.get(ridge, general(ridge)),
             "width": 300,
         },
     }
     for field in ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",):
         edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **widgets[field])
+    if score:
+        st.caption(score, width="content")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -193,17 +199,19 @@ def draw(workspace: Workspace) -> None:
         numbers(workspace.inversion)
         method_details(workspace)
         return
+    cosine = short(float(result.scores[result.spec.title]))
+    tuned_for = compute.pair_key(pair), workspace.anchors, result.spec.route, result.spec.method
     if result.choice:
         st.session_state[_CHOSEN] = result.choice.numbers()
+        st.session_state[_AUTO] = (
+            tuned_for,
+            f" Auto ({result.spec.settings()}, chosen on the anchors): {cosine}.",
+        )
+    known, auto = st.session_state.get(_AUTO, ((), ""))
+    score = f"Mean cosine {cosine}.{auto * (known == tuned_for)}"
     messages.lead(lead(pair, result, found))
     draw_rows(_recovered_tables(pair, result, found, items))
-    for note in result.notes:
-        messages.warning(note)
-    width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
-    n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
-    if result.n_anchors < min(n, width):
-        more = {"on_click": session.guarded, "args": (choose_anchors, pair, strategy, n, state)}
-        st.button(f"Choose {n:,} anchors", key="invert.more", icon=":material/star:", **more)
+    _draw_notes(pair, result, workspace)
     recipe = workspace.recipe(pair)
     picture, side = st.columns([2.9, 1], gap="medium")
     with picture:
@@ -217,24 +225,42 @@ def draw(workspace: Workspace) -> None:
                 required=True,
                 help="Error: 1 − cosine of recovered and true row. Example rows: those of Explore.",
             )
-            numbers(workspace.inversion)
+            numbers(workspace.inversion, score)
             method_details(workspace, result)
         _panes(pair, result, workspace, scene, color_by)
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
         exports.export_bar(panes.draw((result, scene)), "invert-panes")
     with side:
         report_table(result.report(side_names(pair, result.spec.route)).tables[0])
-    rows, inspected = st.columns([2.9, 1], gap="medium")
-    with rows:
-        _extremes(pair, result, workspace)
-        st.subheader("Errors", anchor=False)
-        errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
-        figure = errors.interactive(exports.theme())
-        figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
-        exports.chart(figure, "invert.errors")
-        exports.export_bar(errors, "invert-errors")
-    with inspected:
         inspector(pair)
+    _extremes(pair, result, workspace)
+    st.subheader("Errors", anchor=False)
+    errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
+    figure = errors.interactive(exports.theme())
+    figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+    exports.chart(figure, "invert.errors")
+    exports.export_bar(errors, "invert-errors")
+
+
+def _draw_notes(pair: Match, result: Inversion, workspace: Workspace) -> None:
+    """Draw the notes, with a button for more anchors if these span too few dimensions."""
+    width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
+    n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
+    more = result.n_anchors < min(n, width)
+    if not more:
+        for note in result.notes:
+            messages.warning(note)
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="invert.few"):
+        st.markdown(f":material/warning: {plain(' '.join(result.notes))}", width="stretch")
+        st.button(
+            f"Replace the {result.n_anchors:,} anchors by {n:,}",
+            key="invert.more",
+            icon=":material/star:",
+            help="All pages use the new anchors. Undo brings the old ones back.",
+            on_click=session.guarded,
+            args=(choose_anchors, pair, strategy, n, state),
+        )
 
 
 def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, color_by: str) -> None:
@@ -292,12 +318,11 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
     others = {name: float(score) for name, score in result.scores.items() if name != result.spec.title}
     if others and others[best := max(others, key=others.get)] > result.scores[result.spec.title]:
         cosine += f"; of {best}, fitted directly, {short(others[best], 2)}"
-    asked = f"{found.n:,} of " * (found.n < result.n) + counted(result.n, "held-out row")
     rows = "rows" if pair.source.counts is None else "words"
     return (
-        f"<b>{percent(found.first)}</b> of the {rows} are found again: of {found.among:,} {rows}, the right"
-        f" one is nearest to the recovered vector (by chance {percent(1 / found.among)}). <small>Mean cosine"
-        f" of recovered and true vector: {cosine}.{alike} Measured on {asked}.</small>"
+        f"For <b>{percent(found.first)}</b> of {found.n:,} held-out {rows}, the right one of all"
+        f" {found.among:,} is nearest to the recovered vector (by chance {percent(1 / found.among)})."
+        f" <small>Mean cosine of recovered and true vector: {cosine}.{alike}</small>"
     )
 
 
@@ -340,7 +365,6 @@ def _extremes(pair: Match, result: Inversion, workspace: Workspace) -> None:
     shown, look = with_items(workspace, table)
     look["column_config"] |= dict.fromkeys(methods, number)
     brushing_table(shown, "invert.extremes", height=330, **look)
-    caption(
-        f"Cosine of recovered and true row by each method; of more held-out rows the {LISTED} worst and the"
-        f" {LISTED} best. Sort by a click on a column; select rows to see them in the panes."
-    )
+    few = len(chosen) == len(order)
+    which = "every held-out row" if few else f"the {LISTED} worst and the {LISTED} best held-out rows"
+    caption(f"Cosine of recovered and true row by each method; {which}. Select rows to see them in the maps.")

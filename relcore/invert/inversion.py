@@ -554,17 +554,25 @@ def _notes(inversion: Inversion) -> list[str]:
 
 
 COLORS = ("error", "pivots", "labels")
-EDGES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)  # fixed, so that figures can be compared
-ERROR_NAMES = (*(f"< {general(edge)}" for edge in EDGES), f"≥ {general(EDGES[-1])}")  # all fit on one line
 # From blue to red, because large errors must stand out on a white and on a dark page.
-ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
+_ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
+
+
+def error_edges(errors: np.ndarray) -> np.ndarray:
+    """Round edges between at most seven classes of errors, which cover their 1st to 99th percentile."""
+    low, high = np.percentile(errors, (1, 99))
+    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
+        first, last = np.floor(low / step) + 1, max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
+        if last - first < 6:
+            break
+    return np.round(np.arange(first, last + 1) * step, 2)
 
 
 def inversion_scene(
     pair: Match, inversion: Inversion, color_by: str = "error", view: ViewSpec | None = None
 ) -> Scene:
     """A scene of original and recovered rows in the target space, both in the PCA of the originals.
-    `color_by`: "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in fixed steps.
+    `color_by`: "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in round steps.
 
     Raises
     ------
@@ -573,9 +581,15 @@ def inversion_scene(
     """
     need_one_of("color_by", color_by, COLORS)
     coordinates = inversion.paired.coordinates(inversion.recovered)
-    inverse = inversion.errors[inversion.spec.title]
+    colors: tuple[str, ...] = ()
     if color_by == "error":
-        categories, names = np.digitize(inverse, EDGES), ERROR_NAMES
+        errors = inversion.errors[inversion.spec.title]
+        edges = error_edges(errors[inversion.scored])
+        first, *others = [f"< {general(edge)}" for edge in edges]
+        categories = np.digitize(errors, edges)
+        names = (f"error {first}", *others, f"≥ {general(edges[-1])}")
+        places = np.linspace(0, len(_ERROR_COLORS) - 1, len(names)).round().astype(int)
+        colors = tuple(_ERROR_COLORS[place] for place in places)
     else:
         view = (
             ViewSpec((), everything=True, color_by="labels")
@@ -595,7 +609,6 @@ def inversion_scene(
         f" {counted(inversion.n_scored, 'held-out row')}. Coloured by"
         f" {'error, 1 − cosine' if color_by == 'error' else color_by.replace('pivots', 'examples')}."
     )
-    colors = ERROR_COLORS if color_by == "error" else ()
     return Scene(panes, pair.ids[inversion.rows], categories, names, caption=caption, category_colors=colors)
 
 
