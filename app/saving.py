@@ -20,7 +20,8 @@ from typing import Any, get_type_hints
 import streamlit as st
 
 from app import compute, messages, page_settings, session, sharing
-from app.places import PLACES
+from app.places import EXPLORE, PLACES, START, go
+from app.plain_text import plain
 from app.spaces.loading import likely_by_rows
 from app.widgets import space_name
 from app.workspace import (
@@ -38,7 +39,6 @@ from app.workspace import (
 from relcore.base import records
 from relcore.base.access import OPENED
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.version import __version__
 from relcore.base.writing import NotWritten, write
@@ -305,14 +305,14 @@ def address(settings: bool = True) -> dict[str, str]:
 def draw_notice(page: str) -> None:
     """Show what was or can be restored, with a button, until the next step or another page."""
     own, present = st.session_state.get(_STATE), (session.workspace(), page)
-    n_steps = len(session.history().steps[0])
     if own is None or not (own.offered or own.tells):
         return
     own.noticed = own.noticed or present
     if own.noticed != present:
         _dismiss()
         return
-    text = f"Last session restored, {counted(n_steps, 'step')} to undo."
+    names = " and ".join(plain(space_name(spec)) for spec in present[0].models)
+    text = f"Last session restored: {names}."
     button = "Start new", "autosave.new", ":material/add:", start_new
     if own.offered:
         text = "This page shows what you opened."
@@ -320,6 +320,9 @@ def draw_notice(page: str) -> None:
     dismiss = "Dismiss", "autosave.dismiss", ":material/close:", _dismiss
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
         st.caption(text, width="content")
+        look = {"type": "tertiary", "icon": ":material/arrow_forward:"}
+        if page == START.title and own.tells and st.button("Continue in Explore", key="autosave.go", **look):
+            go(EXPLORE)
         for label, key, icon, act in (button, dismiss):
             st.button(label, key=key, type="tertiary", icon=icon, on_click=act)
 

@@ -320,9 +320,10 @@ def fit_to_models() -> None:
         if left := len(present.others) - len(fitted.others):
             messages.toast(f"Left out: {counted(left, 'model')} without rows that all models share.")
         past, _ = history().steps
-        other = past and past[-1][1].models == BUNDLED and not set(present.anchors) & set(fitted.anchors)
+        other = past and set(past[-1][1].models).isdisjoint(present.models)
         lost = len(set(present.anchors) - set(fitted.anchors))
-        if lost and not present.by_strategy and not other:  # the words of the example are no loss to own rows
+        # With two other spaces, anchors of the former ones are no loss.
+        if lost and not present.by_strategy and not (other and lost == len(set(present.anchors))):
             messages.toast(
                 f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces."
             )

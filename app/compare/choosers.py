@@ -88,7 +88,7 @@ _POSITIONS = {
     TWO: ("By two anchors", "The axes are the similarities to ★1 and ★2."),
 }
 _SWITCH = (OWN, "absolute", "relative")
-_NO_AXES = "A map for every space: the models have different dimensions, so they share no axes."
+_NO_AXES = "Their dimensions differ: they share no axes."
 
 
 def switch(workspace: Workspace, pair: Match) -> None:

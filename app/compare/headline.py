@@ -15,7 +15,7 @@ from app.widgets import space_name
 from app.workspace import Workspace
 from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
-from relcore.compare.reports import agreement, disagreement
+from relcore.compare.reports import agreement, disagreement, matched_rows
 from relcore.scores.comparison import scores_report
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
@@ -72,9 +72,11 @@ def _headline(workspace: Workspace, models: Match) -> str:
         return _lead(compute.too_few_held_out(pair, workspace.anchors))
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
     shares: dict[str, str] = {}
-    agree = agreement(
-        found, pair, workspace.anchors, lambda *share: shares.setdefault(share[0], _bold(*share))
-    )
+    known = found, pair, workspace.anchors
+    agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
+    if verdict := _verdict(found["relative"]["mrr"]):
+        agree[-1] = verdict  # in place of the chance level
+    agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
         who = f"{names[0]} and {names[1]}:"
@@ -99,6 +101,16 @@ def _headline(workspace: Workspace, models: Match) -> str:
     table = f'<div class="relscope-report">{"".join(tables)}</div>'
     details = linked_html(f"{table}{disagreement(found)}")
     return f"{words}<details class='relscope-details'><summary>Details</summary>{details}</details>"
+
+
+def _verdict(found: Score) -> str:
+    """Whether a share of matched rows under one half is more than chance; "" for a larger one."""
+    if found.top1 is None or found.top1 >= 0.5 or not found.null:
+        return ""
+    chance = f"chance ({percent(1 / found.n)})"
+    if found <= found.null.high:
+        return f"That is no more than {chance}."
+    return f"That is {'far ' * (found.top1 * found.n > 10)}above {chance}, yet most rows differ."
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:

@@ -142,7 +142,15 @@ def _neighbours(pair: Match, identifier: str) -> None:
     anchors = compute.needed_anchors(form, workspace.anchors)
     by = "their own vectors, centred" if form == "absolute" else counted(len(workspace.anchors), "anchor")
     caption(f"{k} nearest rows, {form}: by cosine of {'similarities to ' * (form != 'absolute')}{by}")
-    st.html(neighbours_html(pair, neighbours_of(pair, identifier, k, form, anchors, workspace.projection)))
+    near = neighbours_of(pair, identifier, k, form, anchors, workspace.projection)
+    for side, space in (("source", pair.source), ("target", pair.target)):
+        rows = space.vectors[space.rows([identifier, *near[side]])]
+        if n := int((rows[1:] == rows[0]).all(axis=1).sum()):
+            same = f"All {k} have" if n == k else f"{n} of the {k} {'has' if n == 1 else 'have'}"
+            st.caption(
+                f"{same} the same vector as this row in {plain(space.name)}, which cannot tell them apart."
+            )
+    st.html(neighbours_html(pair, near))
     caption("Shaded: neighbours in both. Click one to inspect it.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import nsmallest
@@ -14,7 +15,7 @@ from app import compute, messages, session
 from app.components.rows import SearchAnswer, row_search
 from app.encode.ready import encoders
 from app.items import Items, cut, items_of
-from app.page_settings import menu
+from app.page_settings import menu, save_value, saved_value
 from app.sharing import keep_upload
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -80,6 +81,10 @@ class Found:
 def found_by(pair: Match) -> Found | None:
     """The last search by meaning while its rows, or one of them, are selected; else None."""
     found, chosen = st.session_state.get(_FOUND), session.selection()
+    if found is None and len(chosen) > 1 and (query := saved_value(_FOUND)):  # the page was loaded again
+        save_value(_FOUND, None)
+        with suppress(SpaceError):
+            found = _search(pair, session.workspace(), query, _rows(pair, items_of(session.workspace())))
     if found is None or found.pair != compute.pair_key(pair):
         return None
     return found if chosen == found.ids or (len(chosen) == 1 and chosen[0] in found.ids) else None
@@ -119,7 +124,7 @@ def search_box(pair: Match, key: str) -> None:
     picked = row_search(key, f"Search {counted(len(pair), 'row')}, or ask", find, pick)
     if query := st.session_state.pop(_WAITING, ""):
         try:
-            _search(pair, workspace, query.strip(), rows)
+            session.select(_search(pair, workspace, query.strip(), rows).ids)
         except SpaceError as error:  # said at the box, not above the page
             messages.warning(error)
             picked = query = ""
@@ -143,14 +148,15 @@ def _ask_with_a_file(key: str) -> None:
             st.file_uploader(label, type="npy", key=f"{key}.npy", on_change=session.guarded, args=(ask,))
 
 
-def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> None:
-    """Select the rows nearest to the query, and remember the query."""
+def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> Found:
+    """Find the rows nearest to the query, and remember both."""
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
     vector = vector_in(query)
     asked = query if vector is None else f"a vector of {len(vector)} numbers"
-    st.session_state[_FOUND] = Found(asked, compute.pair_key(pair), ids, ranking)
-    session.select(ids)
+    found = st.session_state[_FOUND] = Found(asked, compute.pair_key(pair), ids, ranking)
+    save_value(_FOUND, query)
+    return found
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:

@@ -107,7 +107,36 @@ def comparison_report(
     )
 
 
-def agreement(
+def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> list[str]:
+    """`matched_rows`, and sentences on the classes of the rows and on the dimensions."""
+    sentences = matched_rows(scores, pair, anchors)
+    votes = {
+        form: scores[form]["class agreement"] for form in _BY if "class agreement" in scores.get(form, {})
+    }
+    for form, score in list(votes.items())[:1]:
+        chance = f" (by chance, {percent(score.null.mean)})" if score.null else ""
+        where = "" if sentences else f", {_by(form, anchors)}"
+        sentences.append(
+            f"The {score.k} nearest rows in the other space vote for the row's own class in"
+            f" {_about(score, score)} of cases{chance}{where}."
+        )
+    widths = sorted({space.dimension for space in (pair.source, pair.target)})
+    if sentences and len(widths) > 1:
+        sentences.append(
+            f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes."
+        )
+    return sentences
+
+
+_BY = "relative", "absolute"
+
+
+def _by(form: str, anchors: Sequence[str]) -> str:
+    relative = f"by similarities to {counted(len(anchors), 'anchor')}"
+    return relative if form == "relative" else "in shared axes (absolute)"
+
+
+def matched_rows(
     scores: Scores,
     pair: Match,
     anchors: Sequence[str] = (),
@@ -118,12 +147,8 @@ def agreement(
     ``shown(representation, share)`` formats a share, that of rows whose nearest row is their own partner.
     """
     row = "row" if pair.source.counts is None else "word"
-    by = {
-        "relative": f"by similarities to {counted(len(anchors), 'anchor')}",
-        "absolute": "in shared axes (absolute)",
-    }
     sentences = []
-    ranks = {form: scores[form]["mrr"] for form in by if "mrr" in scores.get(form, {})}
+    ranks = {form: scores[form]["mrr"] for form in _BY if "mrr" in scores.get(form, {})}
     if matched := {form: score for form, score in ranks.items() if score.top1 is not None}:
         of = {form: shown(form, _about(score, score.top1)) for form, score in matched.items()}
         first, *others = matched
@@ -134,26 +159,11 @@ def agreement(
             rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"
         sentences.append(
             f"For {of[first]} of the {rows}, the nearest {row} in the other space is the same {row},"
-            f" {by[first]}."
+            f" {_by(first, anchors)}."
         )
-        sentences += [f"{by[form].capitalize()}: {of[form]}." for form in others]
+        sentences += [f"{_by(form, anchors).capitalize()}: {of[form]}." for form in others]
         if matched[first].null:
             sentences.append(f"By chance: {percent(1 / matched[first].n)}.")
-    votes = {
-        form: scores[form]["class agreement"] for form in by if "class agreement" in scores.get(form, {})
-    }
-    for form, score in list(votes.items())[:1]:
-        chance = f" (by chance, {percent(score.null.mean)})" if score.null else ""
-        where = "" if form in matched else f", {by[form]}"
-        sentences.append(
-            f"The {score.k} nearest rows in the other space vote for the row's own class in"
-            f" {_about(score, score)} of cases{chance}{where}."
-        )
-    widths = dict.fromkeys(space.dimension for space in (pair.source, pair.target))
-    if sentences and len(widths) > 1:
-        sentences.append(
-            f"The spaces have {' and '.join(f'{d:,}' for d in widths)} dimensions: no shared axes."
-        )
     return sentences
 
 
