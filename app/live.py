@@ -36,6 +36,7 @@ from relcore.compare.live import (
     release_other_rows,
     why_not,
 )
+from relcore.engine.device import one_thread_products
 from relcore.maps.pane_maps import View
 from relcore.maps.reduction import ReductionSpec
 from relcore.spaces.matching import Match
@@ -210,6 +211,10 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
             ended.set()
             came.set()
 
+    def answer_beside(request: Any) -> bytes:
+        with one_thread_products():  # the browser, which draws meanwhile, needs the other processors
+            return answers.answer(request, lambda: False in waiting)
+
     listening = asyncio.create_task(listen())
     try:
         while True:
@@ -220,7 +225,7 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
             while waiting:
                 request = waiting.pop(False, None)
                 request = waiting.pop(True) if request is None else request
-                answer = await asyncio.to_thread(answers.answer, request, lambda: False in waiting)
+                answer = await asyncio.to_thread(answer_beside, request)
                 if answer:
                     await socket.send_bytes(answer)
     finally:

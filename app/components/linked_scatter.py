@@ -22,9 +22,13 @@ _CARRIED = 1 << 22  # bytes of new files sent within a payload, which saves a ro
 
 _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same data share its files
 
+# Beside the panes nothing is faded. As a rule with :has(.st-key-panes) in the page's own style, this made
+# Chromium style the whole page anew with each movement of the hand.
+_UNFADED = '.stMain [data-stale="true"] { opacity: 1 !important; transition: none !important; }'
+
 _mount = st.components.v2.component(
     "relscope_linked_scatter",
-    css=part("panes.css"),
+    css=f"{part('panes.css')}{_UNFADED}",
     js=script(scripts("channel", "linked_scatter")),
     isolate_styles=False,
 )

@@ -35,7 +35,10 @@ class Stars {
     });
     const gaps = !worded && numbers.some((number) => number > 2 * rows.length);
     const told = Array.from(numbered ? rows : [], (row, i) => [...(gaps ? [] : [numbers[i] ?? i + 1]), ...(worded || gaps ? [shortened(nameOf(row), 14)] : [])].join(" "));
-    this.numbers.replaceChildren(...told.map((text) => element("text", "ls-number", {}, text)));
+    const texts = this.numbers.children;
+    while (texts.length > told.length) this.numbers.lastChild.remove();
+    while (texts.length < told.length) this.numbers.append(element("text", "ls-number", {}, ""));
+    told.forEach((text, i) => texts[i].textContent === text || (texts[i].textContent = text));
     [this.numbered, this.named, this.worded] = [numbered, gaps, worded || gaps];
     this.usual = { diameter: starSize, opacity: starOpacity };
     this.setLook(look);
@@ -84,9 +87,8 @@ class Stars {
       const free = within.find(isFree);
       if (!free && this.named) return change(numbers[i], "visibility", "hidden");
       const { left, base, box } = free ?? within[0] ?? sides[0];
-      numbers[i].setAttribute("x", (left ? x - beside : x + beside).toFixed(1));
-      numbers[i].setAttribute("y", base.toFixed(1));
-      numbers[i].setAttribute("text-anchor", left ? "end" : "start");
+      const placed = { x: (left ? x - beside : x + beside).toFixed(1), y: base.toFixed(1), "text-anchor": left ? "end" : "start" };
+      for (const [name, value] of Object.entries(placed)) change(numbers[i], name, value);
       this.boxes.push(box);
       if (this.worded) this.told.add(this.rows[i]);
     });

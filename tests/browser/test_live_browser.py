@@ -1,5 +1,8 @@
 """An anchor that is dragged in the app: maps and scores follow before the release, which is one step of undo."""
 
+import json
+
+import numpy as np
 import pytest
 
 from tests.browser.panes import ROOT, draw, scene, settle, star, views, zoom
@@ -50,9 +53,14 @@ def undo_buttons(page):
 def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     drawn = eight.get_attribute(ROOT, "data-drawn").split("-")
     bars, begun = eight.locator(BARS).all_inner_texts(), eight.evaluate(PLACES)
+    browser = eight.context.browser
+    browser.start_tracing(page=eight, categories=["devtools.timeline"])
     held(eight)
     heard(eight, "drawn", 2)
     heard(eight, "scores")
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    styled = [one["args"]["elementCount"] for one in events if one["name"] == "UpdateLayoutTree"]
+    assert styled and np.median(styled) < 200, "a rule with :has() may style the page anew with each movement"
     assert undo_buttons(eight) == 0  # the page has not run
     assert eight.get_attribute(ROOT, "data-drawn").split("-") == drawn
     number = eight.locator(".relscope-live:visible").inner_text()
