@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import messages
+from app import compute, messages, session
 from app.page_settings import menu
 from relcore.base.errors import SpaceError
 from relcore.base.portable import without_paths
@@ -31,7 +31,8 @@ _GROUPS = {
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
         "Recipe: all settings; `relscope figure FILE` draws them again. Python script: the same settings as"
-        " code, to read and change. Both read your files again: they hold no rows and no pairs of Link.",
+        " code, to read and change. Keep your data files: both read them again. A selection and pairs of Link"
+        " are not in them.",
     ),
 }
 _FAILED = "relscope.failed-exports"
@@ -118,17 +119,29 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             made = partial(_export_bytes, failed, label, atlas if kind == "parquet" else make)
             with row:
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", icon=None)
-        if "parquet" in kinds:  # the maps of Explore
-            about += (
-                " The scores, also as LaTeX: Export under the table in the tab Scores. Embedding Atlas: a"
-                " table for this free viewer of large maps. It has all columns, both maps and the"
-                f" {NEIGHBOURS} nearest rows. Open it with:"
-            )
+        if atlas and title == "Numbers":  # the maps of Explore
+            with row:
+                _latex_of_scores(key)
+            about += " LaTeX: the scores. Embedding Atlas: a table for this free viewer of large maps."
         formats.caption(about)
-        if "parquet" in kinds:
-            formats.code(how_to_open(figure.filename("parquet")), language=None, wrap_lines=True)
+    if atlas:
+        with formats.expander("How to open the table in Embedding Atlas", icon=":material/terminal:"):
+            st.caption(f"It has all columns, both maps and the {NEIGHBOURS} nearest rows. The command:")
+            st.code(how_to_open(figure.filename("parquet")), language=None, wrap_lines=True)
     with formats:
         _say_what_failed(failed)
+
+
+def _latex_of_scores(key: str) -> None:
+    from app.compare import scores  # it draws export menus
+
+    workspace = session.workspace()
+    models = compute.matched_pair(*workspace.models)
+    if not compute.can_be_scored(models.pair(), workspace.anchors):
+        return
+    printed = scores.exportable(workspace, models)
+    made = partial(_export_bytes, st.session_state[_FAILED], "LaTeX", partial(printed.bytes, "tex"))
+    download("LaTeX", made, printed.filename("tex"), MEDIA_TYPES["tex"], f"export-{key}-tex", icon=None)
 
 
 def _export_bytes(failed: dict[str, str], label: str, make: Callable[[], bytes]) -> bytes:

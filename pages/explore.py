@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -65,7 +66,10 @@ with picture:
         choosers.map_chooser(workspace)
         choosers.color_chooser(workspace, pair)
         choosers.view_choosers(workspace, pair)
-        panes.export_bar(models, drawing, "explore", in_words(workspace))
+        scene, view = drawing.found  # with the rows of a search, as on the screen
+        scene = replace(scene, marked=panes.places_of_selected(models, view.rows))
+        found = replace(drawing, scene=scene, view=view)
+        panes.export_bar(models, found, "explore", in_words(workspace))
         panes.follow(drawing)  # here a bar hides no row and moves nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:

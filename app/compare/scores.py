@@ -13,11 +13,32 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.compare.scene import Scores
+from relcore.figures.export import Exportable
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
+
+
+def exportable(workspace: Workspace, models: Match) -> Exportable:
+    pair = models.pair()
+    scores = _scores(workspace, pair)
+    sampled = any(score.interval for by_metric in scores.values() for score in by_metric.values())
+    recipe = Scores.of(
+        workspace.recipe(models),
+        k=workspace.k,
+        convention=workspace.convention,
+        n_queries=compute.LIVE_QUERIES if sampled else None,
+        class_agreement=class_labels(pair) is not None,
+    )
+    return recipe.draw(scores)
+
+
+def _scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]:
+    relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
+    forms = _forms(workspace.anchors if relative else ())
+    return {form: scores_of(workspace, pair, form) for form in forms}
 
 
 def draw(workspace: Workspace, models: Match) -> None:
@@ -39,30 +60,15 @@ def draw(workspace: Workspace, models: Match) -> None:
         icon=":material/done_all:",
         width="stretch",
     )
-    relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
-    forms, exact, jobs = _forms(workspace.anchors if relative else ()), {}, []
-    for form in forms:
-        result = exact_scores(pair, form, *settings, start=start)
-        if isinstance(result, dict):
-            exact[form] = result
-        elif result is not None:
-            jobs.append(result)
-    scores = {form: exact.get(form) or scores_of(workspace, pair, form) for form in forms}
+    scores = _scores(workspace, pair)
+    results = [exact_scores(pair, form, *settings, start=start) for form in scores]
     score_table(scores)
     show_cautions(pair, tuple(workspace.anchors))
-    follow(jobs)
-    every = len(exact) == len(forms)
-    recipe = Scores.of(
-        workspace.recipe(models),
-        k=workspace.k,
-        convention=workspace.convention,
-        n_queries=None if every else compute.LIVE_QUERIES,
-        class_agreement=class_labels(pair) is not None,
-    )
-    exports.export_bar(recipe.draw(scores), "scores")
+    follow([job for job in results if job is not None and not isinstance(job, dict)])
+    exports.export_bar(exportable(workspace, models), "scores")
     _each_model(workspace, models)
-    _more_measures(workspace, pair, forms)
+    _more_measures(workspace, pair, tuple(scores))
 
 
 def _each_model(workspace: Workspace, models: Match) -> None:

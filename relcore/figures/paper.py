@@ -52,6 +52,7 @@ from relcore.figures.scene import (
     drawn_anchors,
     map_names,
     point_size,
+    ringed_rows,
     row_colors,
     scales_of,
     seen,
@@ -529,6 +530,9 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
         axes.scatter(*points[anchors].T, **halo, **star)
         ink = {"c": colors[anchors].tolist(), "edgecolor": theme.text, "lw": diameter / 13, "zorder": 4}
         axes.scatter(*points[anchors].T, **ink, **star)
+    rings = {"s": (0.8 * style.font_size) ** 2, "facecolor": "none", "edgecolor": theme.text, "lw": 0.8}
+    if len(ringed := ringed_rows(scene)):
+        axes.scatter(*points[ringed].T, zorder=5, **rings)
     middle, window = window_of(points, wide / high)
     (left, bottom), (right, top) = middle - window / 2, middle + window / 2
     axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
@@ -543,7 +547,7 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
     look = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
     look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
     arrow = {"arrowstyle": "->", "color": style.theme.muted, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
-    for name, direction in zip("xyz", np.reshape(turn or FACING, (3, 3))[:2].T, strict=True):
+    for name, direction in zip("123", np.reshape(turn or FACING, (3, 3))[:2].T, strict=True):
         if np.hypot(*direction) < 0.15:  # it points to the viewer
             continue
         end = middle + reach * direction

@@ -311,6 +311,8 @@ class Scene:
         Whether the ids are bare codes, such as 1053; these are not written on the maps.
     facets, filter : tuples of Facet and Condition
         The columns for filters, and the filter; rows outside it are grey.
+    marked : array (s,) of int
+        Rows that were selected or found by a search. Up to 24 have a ring and, if not `mute`, their id.
     """
 
     panes: tuple[Pane, ...]
@@ -338,6 +340,7 @@ class Scene:
     filter: tuple[Condition, ...] = ()
     columns: int = 2
     anchor_numbers: np.ndarray | None = None
+    marked: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def numbers(self) -> np.ndarray:
@@ -463,6 +466,8 @@ def anchor_key(scene: Scene) -> list[str]:
 # Names of anchors, and of classes and clusters at their medians.
 
 _LETTERS, _ANCHOR_LETTERS = 30, 14  # longest names
+_MOST_RINGS, _MOST_HEAPS = 24, 40
+_HEAP_STEPS = 65_535  # of an axis; rows on one step are on one spot
 _LOOKED_UNDER = 80  # rows of a group
 _COVERED = 0.25  # of these, which a name may cover
 _LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of a group's name above its median
@@ -489,7 +494,8 @@ def map_names(
     width_of: Callable[[str, bool], float],
     star: float = 0.0,
 ) -> list[MapName]:
-    """The names that fit on a pane without overlap: those of groups, then the labels of anchors.
+    """The names that fit on a pane without overlap: those of marked rows, of groups, numbers of rows on one
+    spot, then the labels of anchors.
 
     Names of groups stay clear of stars that have labels, and lie over as few of the others as possible. The
     rule is that of the screen (names.js), but a group whose rows fill a small pane keeps its name.
@@ -532,20 +538,49 @@ def map_names(
             names.append(MapName(row, text, color, float(best[0]), float(best[1])))
             taken = np.vstack([taken, best[2]])
 
+    none, ringed = np.empty((0, 4)), set() if scene.mute else set(ringed_rows(scene).tolist())
+
+    def beside(row: int, text: str, color: str, gap: float) -> None:
+        right, up = width_of(text, not color) / 2 + gap + 0.15 * line, 0.9 * gap + 0.3 * line
+        sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
+        offsets = [(right * x, up * y) for x, y in sides]
+        above = gap + 0.55 * line
+        put(row, text, color, [*offsets, (0.0, above), (0.0, -above)], none)
+
+    for row in scene.prominence if ringed and scene.prominence is not None else sorted(ringed):
+        if row in ringed:
+            beside(int(row), _short_name(str(scene.ids[row])), theme.text, 0.3 * line)
     for row, text, color, rows in _group_labels(scene, pane, theme) if scene.named else ():
         away = width_of(text, False) / 2 + 0.5 * line
         offsets = [(right, up * line) for up in _LINES for right in (0.0, away, -away)]
         offsets.sort(key=lambda offset: abs(offset[1]) + abs(offset[0]) / 2)
         dot = 0.25 * line
         put(row, text, color, offsets, np.hstack([places[rows] - dot, places[rows] + dot]))
-    none = np.empty((0, 4))
-    for row, text in zip(anchors, labels, strict=False):
-        right, up = width_of(text, True) / 2 + 0.5 * star + 0.15 * line, 0.45 * star + 0.3 * line
-        sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
-        offsets = [(right * x, up * y) for x, y in sides]
-        above = star / 2 + 0.55 * line
-        put(int(row), text, "", [*offsets, (0.0, above), (0.0, -above)], none)
+    for row, n in _heaps(scene, pane) if scene.named else ():
+        beside(row, f"{n:,} rows", "", 0.2 * line)
+    for row, text in zip(anchors.tolist(), labels, strict=False):
+        if row not in ringed or text.isdigit():  # its name is there
+            beside(row, text, "", star / 2)
     return names
+
+
+def ringed_rows(scene: Scene) -> np.ndarray:
+    """The marked rows that are shown; none if rings would hide what they mark."""
+    rows = scene.marked[scene.shown[scene.marked]]
+    return rows if len(rows) <= _MOST_RINGS else rows[:0]
+
+
+def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
+    """A row and the number of shown rows of each spot of a plane with several, the largest first."""
+    points, rows = scene.panes[pane].coordinates, np.flatnonzero(scene.shown)
+    if points.shape[1] > 2 or not len(rows):
+        return []
+    low, wide = points.min(axis=0), np.maximum(np.ptp(points, axis=0), 1e-12)
+    steps = np.round((points[rows] - low) / wide * _HEAP_STEPS).astype(np.int64)
+    spots = steps[:, 0] * (_HEAP_STEPS + 1) + steps[:, 1]
+    _, first, counts = np.unique(spots, return_index=True, return_counts=True)
+    heaps = [(int(rows[first[i]]), int(counts[i])) for i in np.argsort(-counts, kind="stable")[:_MOST_HEAPS]]
+    return [(row, n) for row, n in heaps if n > 1]
 
 
 def _touched(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:

@@ -130,3 +130,13 @@ def test_every_class_keeps_its_name_among_hundreds_of_stars():
     panes, names = (Pane("map", places),), tuple("0123456789")
     scene = Scene(panes, np.arange(600).astype(str), groups, names, np.arange(300), named=True)
     assert {name.text for name in found_names(scene, 0.02)[0]} == set(names)
+
+
+def test_found_rows_have_their_names_first_and_rows_on_one_spot_are_counted(make_scene):
+    scene = make_scene(marked=np.array([75, 80]), prominence=np.arange(90)[::-1])
+    assert names(scene)[:2] == ["80", "75"]
+    assert not {"80", "75"} & set(names(replace(scene, mute=True)))
+    assert not {"80", "75"} & set(names(replace(scene, marked=np.arange(60, 90))))  # too many for rings
+    points = scene.panes[0].coordinates.copy()
+    points[61:64] = points[60] = [5.0, 5.0]
+    assert "4 rows" in names(replace(scene, panes=(Pane("p", points),)))
