@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, messages, session
+from app.compare.headline import scores_figure
 from app.page_settings import menu
 from relcore.base.errors import SpaceError
 from relcore.base.portable import without_paths
@@ -133,13 +134,11 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
 
 
 def _latex_of_scores(key: str) -> None:
-    from app.compare import scores  # it draws export menus
-
     workspace = session.workspace()
     models = compute.matched_pair(*workspace.models)
     if not compute.can_be_scored(models.pair(), workspace.anchors):
         return
-    printed = scores.exportable(workspace, models)
+    printed = scores_figure(workspace, models)
     made = partial(_export_bytes, st.session_state[_FAILED], "LaTeX", partial(printed.bytes, "tex"))
     download("LaTeX", made, printed.filename("tex"), MEDIA_TYPES["tex"], f"export-{key}-tex", icon=None)
 

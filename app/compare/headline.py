@@ -16,7 +16,10 @@ from app.workspace import Workspace
 from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
 from relcore.compare.reports import agreement, disagreement, matched_rows
-from relcore.scores.comparison import scores_report
+from relcore.compare.scene import Scores
+from relcore.figures.export import Exportable
+from relcore.represent.translation import REPRESENTATIONS
+from relcore.scores.comparison import class_labels, scores_report
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match, distinct_names, short_names
@@ -185,3 +188,27 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
     return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
+
+
+def representations(anchors: tuple[str, ...]) -> tuple[str, ...]:
+    return REPRESENTATIONS if anchors else ("absolute",)
+
+
+def scores_figure(workspace: Workspace, models: Match) -> Exportable:
+    pair = models.pair()
+    scores = all_scores(workspace, pair)
+    sampled = any(score.interval for by_metric in scores.values() for score in by_metric.values())
+    recipe = Scores.of(
+        workspace.recipe(models),
+        k=workspace.k,
+        convention=workspace.convention,
+        n_queries=compute.LIVE_QUERIES if sampled else None,
+        class_agreement=class_labels(pair) is not None,
+    )
+    return recipe.draw(scores)
+
+
+def all_scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]:
+    relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
+    forms = representations(workspace.anchors if relative else ())
+    return {form: scores_of(workspace, pair, form) for form in forms}

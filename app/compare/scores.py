@@ -5,40 +5,22 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages
-from app.compare.headline import against_first, model_names, scores_of
+from app.compare.headline import (
+    against_first,
+    all_scores,
+    model_names,
+    representations,
+    scores_figure,
+)
 from app.jobs import exact_scores, follow
 from app.plain_text import plain
 from app.tables import score_table, show_cautions
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
-from relcore.compare.scene import Scores
-from relcore.figures.export import Exportable
-from relcore.represent.translation import REPRESENTATIONS
-from relcore.scores.comparison import class_labels
 from relcore.scores.score import Score
 from relcore.spaces.ids import GuessedIds
 from relcore.spaces.matching import Match
-
-
-def exportable(workspace: Workspace, models: Match) -> Exportable:
-    pair = models.pair()
-    scores = _scores(workspace, pair)
-    sampled = any(score.interval for by_metric in scores.values() for score in by_metric.values())
-    recipe = Scores.of(
-        workspace.recipe(models),
-        k=workspace.k,
-        convention=workspace.convention,
-        n_queries=compute.LIVE_QUERIES if sampled else None,
-        class_agreement=class_labels(pair) is not None,
-    )
-    return recipe.draw(scores)
-
-
-def _scores(workspace: Workspace, pair: Match) -> dict[str, dict[str, Score]]:
-    relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
-    forms = _forms(workspace.anchors if relative else ())
-    return {form: scores_of(workspace, pair, form) for form in forms}
 
 
 def draw(workspace: Workspace, models: Match) -> None:
@@ -61,12 +43,12 @@ def draw(workspace: Workspace, models: Match) -> None:
         width="stretch",
     )
     settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
-    scores = _scores(workspace, pair)
+    scores = all_scores(workspace, pair)
     results = [exact_scores(pair, form, *settings, start=start) for form in scores]
     score_table(scores)
     show_cautions(pair, tuple(workspace.anchors))
     follow([job for job in results if job is not None and not isinstance(job, dict)])
-    exports.export_bar(exportable(workspace, models), "scores")
+    exports.export_bar(scores_figure(workspace, models), "scores")
     _each_model(workspace, models)
     _more_measures(workspace, pair, tuple(scores))
 
@@ -91,11 +73,7 @@ def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
         f"Rows in the filter ({plain(conditions)}): {n:,} that are no anchors, compared with each other."
     )
     settings = anchors, workspace.projection, workspace.k, workspace.convention
-    score_table({form: compute.live_scores(pair, form, *settings) for form in _forms(anchors)})
-
-
-def _forms(anchors: tuple[str, ...]) -> tuple[str, ...]:
-    return REPRESENTATIONS if anchors else ("absolute",)
+    score_table({form: compute.live_scores(pair, form, *settings) for form in representations(anchors)})
 
 
 def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
