@@ -293,7 +293,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
     )
     if result is None:
         return ""
-    sentence, choosers = st.columns([1.45, 1], gap="medium")
+    sentence, choosers = st.columns([2.6, 1], gap="medium")
     with choosers, st.container(horizontal=True, gap="small", horizontal_alignment="right"):
         names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE"}
         ordered, hidden = len(result.metrics) > 2, {"label_visibility": "collapsed"}
@@ -333,7 +333,13 @@ def _told(methods: Sequence[str]) -> str:
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
     from relcore.figures.screen import matrices_figure
 
-    picked = (result.spec.methods.index(cell[0]), *cell[1:]) if cell else None
+    framed = cell and st.session_state.get(_PAIR)  # what stands in detail below
+    picked = (result.spec.methods.index(cell[0]), *cell[1:]) if framed else None
+    missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
+    none = " Empty cell: no answer, because the dimensions differ." if missing else ""
+    caption(
+        f"{_told(result.spec.methods)} Dashed frame: a classifier with its own encoder, not stitched.{none}"
+    )
     data = stitch_matrices(result, metric, show)
     figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
     # The key names the cell, because Streamlit ignores a second click on a selected cell.
@@ -346,16 +352,13 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
         if show == "gap"
         else ""
     )
-    missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
-    none = " Empty cells have no answer, because the dimensions differ." if missing else ""
     n = len(result.runs)
     states = f"mean of {n} random splits" if n > 1 else "one random split"
     caption(
         f"Each cell is the {STITCH_METRICS[metric].title} of a pair: its row is the encoder, its column the"
-        f" classifier. Dotted cells are not stitched.{none}{lost}{common} {result.tested}, {states}."
-        f" {plain(result.untested)} Click a cell for its details."
+        f" classifier.{lost}{common} {result.tested}, {states}. {plain(result.untested)} Click a cell for its"
+        " details."
     )
-    caption(_told(result.spec.methods))
 
 
 def cell_of(points: Sequence[Mapping[str, Any]], result: StitchResult) -> Cell | None:

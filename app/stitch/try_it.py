@@ -264,17 +264,19 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}
         usual = next((name for name in (best, "whitened", "relative", "irp-pruned") if name in methods), None)
+        if first.kind == "texts":
+            asked, place, below = st.container(), st.container(), st.container()
+        else:
+            asked, beside = st.columns([1, 2.4], gap="large")
+            place, below = beside.container(), beside.container()
         label = f"Method (best on test rows: {METHODS[best].title})" if best in methods else "Method"
-        method = segments(label, methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
+        with below:
+            method = segments(label, methods, f"stitch.try-method-{'-'.join(methods)}-{usual}", usual)
         one = replace(setup, spec=replace(setup.spec, methods=(method,)))
         together = setup.spec.seconds(load_spaces(setup.specs)) < _FITTED_AT_ONCE
         stitching = stitching_of(setup if together else one)
-        if first.kind == "texts":
-            item, place = _text(first.dataset, stitching), st.container()
-        else:
-            left, place = st.columns([1, 2.4], gap="large")
-            with left:
-                item = _picture(first.dataset, stitching)
+        with asked:
+            item = (_text if first.kind == "texts" else _picture)(first.dataset, stitching)
         if item is None:
             return place.caption("Every pair of encoder and classifier answers here, without a click.")
         known = tuple(st.session_state.get("relscope.try-truth", {}).items())
@@ -384,7 +386,7 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
         " sentences of 16 articles this rejected 8 % of right answers, and 43 % of answers to off-topic ones."
     )
     st.caption(
-        "Each row is an encoder, each column a classifier. A dotted cell is not stitched. Each cell shows the"
+        "Each row is an encoder, each column a classifier. A dashed frame: not stitched. Each cell shows the"
         " answer, its probability (stronger colour is higher), and what the encoder's own classifier says if"
         f" that differs.{none if isinstance(item.item, str) else ''}"
         " Hover over a cell for the three most probable answers."

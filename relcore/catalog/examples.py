@@ -27,8 +27,7 @@ class Example:
 EXAMPLES = {
     "digits": Example(
         "Digits, four networks",
-        "1,797 scans of handwritten digits. Four architectures learned to classify them, each from its own"
-        " random start.",
+        "1,797 scans of digits; four networks learned to read them, each from its own random start.",
         1797,
         DatasetSpec("digits"),
         tuple(DistortedVision(name) for name in ("mlp", "cnn", "residual", "vit")),

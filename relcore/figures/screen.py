@@ -384,14 +384,20 @@ class _Room:
         self.panel = max(80.0, (width - _BAR - lefts - _BETWEEN * (across - 1)) / across)
         self.cell = self.panel / columns
         self.signs = self.cell / _SIGN
-        words = [name for p in panels if not data.numbered(p, self.signs) for name in p.columns]
+        broken = [_in_two_lines(p.columns, self.signs) for p in panels]
+        words = [
+            name
+            for p, names in zip(panels, broken, strict=True)
+            if not names and not data.numbered(p, self.signs)
+            for name in p.columns
+        ]
         longest = max((len(word) for word in words if isinstance(word, str)), default=0)
         turned = longest > 2 and (longest + 1) * _SIGN > self.cell  # vertical names need more height
-        self.names_above = 26 + (18 if data.column_title else 0)
+        self.names_above = 26 + (18 if data.column_title else 0) + 16 * any(broken)
         self.names_above += 0.57 * min(longest, _LONGEST) * _SIGN if turned else 0.0
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
-        self.cell_height = float(np.clip(400 / rows / (1.6 if len(panels) > 3 else 1), 12, 58))
+        self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
         # Shares of the width without the first names, for which Plotly reserves space.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
@@ -408,14 +414,15 @@ def _matrix_axes(
     look = {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "fixedrange": True}
     look["tickfont"] = {"color": theme.text, "size": 13}
     title = {"font": {"color": theme.muted, "size": 12}}
-    by_number = data.numbered(panel, room.signs)
-    names = _cut(panel.columns)
+    broken = _in_two_lines(panel.columns, room.signs)
+    by_number = not broken and data.numbered(panel, room.signs)
+    names = broken or _cut(panel.columns)
     longest, every, turned = max(len(name_of(name)) for name in panel.columns), 1, False
     if by_number:
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
         every = label_step(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not by_number and every == 1:  # words must all be shown
+    if not broken and not by_number and every == 1:  # words must all be shown
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
     x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}
@@ -504,6 +511,22 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
         where = ", ".join(f"{title} {name}".strip() for title, name in named)
     lines = [plain_text(line) for line in panel.explain(i, j).split("\n")]
     return "<br>".join([*[f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title), where, *lines])
+
+
+def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
+    """Names of which some are broken at the space nearest to the middle, so that no line is longer than
+    `room` letters; empty if that is not needed or not enough."""
+    lines = []
+    for name in map(name_of, names):
+        spaces = [place for place, letter in enumerate(name) if letter == " "]
+        at = (
+            min(spaces, key=lambda place: abs(2 * place - len(name)), default=0)
+            if len(name) > room - 1
+            else 0
+        )
+        lines.append([name[:at], name[at + 1 :]] if at else [name])
+    fits = max(len(line) for name in lines for line in name) <= room - 1
+    return ["<br>".join(map(plain_text, name)) for name in lines] if fits and max(map(len, lines)) > 1 else []
 
 
 def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
