@@ -19,12 +19,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, jobs, messages, results, session
 from app.glossary.card import caption
+from app.glossary.terms import linked_html
 from app.items import Items, cut, items_of
 from app.page_settings import remembered, save_value, saved_value, segments
 from app.places import CONNECT, go
 from app.plain_text import plain, plain_html
 from app.sharing import keep_upload
-from app.tables import chosen_rows, report_table
+from app.tables import chosen_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base import records
@@ -41,6 +42,7 @@ from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
+    LEFT_OUT,
     NEIGHBOURS,
     TITLES,
     Migration,
@@ -241,33 +243,26 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     above, typed = st.container(), _corpus(setup, result)
     scaled, note = result.scaled(typed[0])
+    told = [one for one in result.cautions if LEFT_OUT in one]
     with above:
         _headline(result, result.sentence_at(typed[0]), scaled.cost_sentence(typed[1]))
-    for caution in result.cautions:
-        messages.warning(caution)
-    columns, *lines = next(one for one in scaled.report().tables if "vs keep" in one.shown[0]).shown
-    for one in result.candidates if result.relevance == NEIGHBOURS else ():
-        if one.adapter != result.adapter:
-            cells = f"bridge ({ADAPTERS[one.adapter].title})", short(one.score), band(one.low, one.high)
-            lines.append((*cells, *["–"] * 3))
-    _cells([columns, *lines], "migrate.table")
-    one_search = "" if result.rewrites_corpus else _ONE_SEARCH
-    ranked = "" if result.relevance == NEIGHBOURS else _RANKED.format(k=result.k)
-    caption(f"{ranked}{_OPTIONS_TOLD.format(cascade=result.cascade_note, one_search=one_search)}")
-    with st.container(key="migrate-costs"):
-        costs = [[option, *costs] for option, _, *costs in scaled.costs(typed[1])]
-        report_table(Table(shown=costs, caption=note))
+        for caution in result.cautions:
+            if caution not in told:
+                messages.warning(caution)
+        _options(scaled, typed[1], note)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
     n, n_queries = len(result.candidates), len(result.queries)
     how = f"chosen by cross-validation over queries among {n}" if n > 1 else "as set"
     kind = "judged" if result.relevance == "judgements" else "held-out rows as"
+    relevant = _RELEVANT[result.relevance].format(k=result.k)
     caption(
-        f"{_RELEVANT[result.relevance].format(k=result.k)} {n_queries:,} {kind} queries search"
-        f" {result.n_rows:,} rows. The adapter is fitted on {counted(result.n_pairs, 'other row')},"
-        " with vectors by both models. Scores are rounded; differences are of unrounded scores."
+        f"{n_queries:,} {kind} queries search {result.n_rows:,} rows. {relevant} The adapter is fitted on"
+        f" {counted(result.n_pairs, 'other row')} that both models have embedded (pairs)."
+        f" {' '.join([*told, 'Scores are rounded; differences are of unrounded scores.'])}"
     )
     with setup.details:
+        _cells(scaled.details(), "migrate.details-table")
         caption(
             f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals are over queries and"
             " draws of the pairs, paired for differences. Chance: each query scored with another query's"
@@ -278,7 +273,6 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
     """Draw one verdict and its cost: for the size of the user's corpus, with that of the rows here below."""
     head, rest = lead(result)
-    rest += _NO_QUERIES.get(result.relevance, "")
     if for_corpus:
         first, _, more = for_corpus.partition(". ")
         messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(f'{more} {cost}')}")
@@ -287,25 +281,28 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
         messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}")
 
 
+def _options(result: MigrationResult, rate: Rate, note: str) -> None:
+    """Draw the options with their gains and costs, and below each name what it does."""
+    html = Table(shown=result.overview(rate), caption=note).html()
+    for name, told in result.explained.items():
+        html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
+    with st.container(key="migrate-options"):
+        st.html(f'<div class="relscope-report">{linked_html(html)}</div>')
+
+
 _ABOUT = (
-    "Should you change the embedding model? This compares five options: keep the old one, bridge, query both,"
-    " cascade, re-embed. Each is scored on rows that both models have embedded, with its cost. Your data stay"
+    "Should you change the embedding model? Five options are compared, each with its cost: keep the old one,"
+    " translate new queries (bridge), query both models, let the new model rank what the old one finds"
+    " (cascade), or re-embed all rows. They are scored on rows that both models have embedded. Your data stay"
     " as they are."
 )
 _EXAMPLE = (
     "An example: should a search in {n:,} sentences change its embedding model? Five options are compared."
     " Data, at the top left, loads your own vectors."
 )
-_OPTIONS_TOLD = (
-    "Bridge: an adapter maps new queries into the old index. Query both models: the scores of the old model"
-    " and of the bridge are added{one_search}. Cascade: {cascade}."
-)
-_ONE_SEARCH = ", in one search with the sum of the two query vectors"
-_NO_QUERIES = {"labels": " No real queries: rows with the same label count as relevant."}
-_RANKED = "nDCG@{k} is 1 where the most relevant rows lead the {k} results, and 0 where none is among them. "
 _RELEVANT = {
     "judgements": "Relevant for a query: the rows that your judgements name.",
-    "labels": "Relevant for a query: the rows of the same label.",
+    "labels": "Relevant for a query: the rows of the same label, as no judged queries are loaded.",
     NEIGHBOURS: "Relevant for a query: its {k} nearest rows by the new model.",
 }
 
@@ -318,21 +315,24 @@ def _cells(cells: Cells, key: str) -> None:
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """The recommended option, and a line about it; the sentence about blind answers is not shortened."""
+    """The answer and the reason; the sentence about blind answers is not shortened."""
+    if result.verdict.headline:
+        head, _, rest = result.verdict.headline.partition(". ")
+        return head, rest
     head, _, rest = result.verdict.sentence.partition(": ")
-    rest = result.verdict.headline or rest
-    return head, rest if rest.startswith("nDCG") else rest[:1].upper() + rest[1:]
+    return head, rest[:1].upper() + rest[1:]
 
 
+TOKENS_PER_WORD = 1.3  # of English
 _ROWS = "migrate.rows-{}"  # the key of the field, by the number of rows here
 
 
 def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
     """Draw fields for the rows of the user's corpus and the price of embedding them; returns both."""
-    encoder = setup.specs[1].encoder
+    encoder, place = setup.specs[1].encoder, digest_of(setup.digests)[:8]
     seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
-    fields_shown = st.expander("Your corpus: rows and price of embedding", icon=":material/payments:")
-    with fields_shown, st.container(horizontal=True):
+    words = [len(text.split()) for text in _texts(setup, setup.old.ids[:1000])]
+    with st.container(horizontal=True, key="migrate-corpus"):
         n = remembered(
             st.number_input,
             "Rows of your corpus",
@@ -344,20 +344,33 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
         )
         fields = {
             "seconds": (
-                "Seconds per row",
+                "Seconds to embed a row",
                 seconds,
-                "By the encoder's estimate, where it is one of Relscope.",
+                "With it, the table says how long embedding takes.",
             ),
-            "price": ("Price of a million tokens", 0.0, "In your currency; with the tokens of a row."),
-            "tokens": ("Tokens per row", 0.0, "A word of English has about 1.3."),
+            "price": ("Price of a million tokens", 0.0, "With it, the table says what embedding costs."),
+            "tokens": (
+                "Tokens per row",
+                float(np.mean(words)) * TOKENS_PER_WORD,
+                "With a price. Estimated from the texts where they are here: 1.3 tokens per English word.",
+            ),
         }
         values = {
             name: remembered(
-                st.number_input, label, 0.0, None, value, None, "%.4g", key=f"migrate.rate-{name}", help=told
+                st.number_input,
+                label,
+                0.0,
+                None,
+                value or None,
+                None,
+                "%.3g",
+                key=f"migrate.rate-{name}-{place}",
+                help=told,
+                placeholder="unknown",
             )
             for name, (label, value, told) in fields.items()
         }
-    return int(n), Rate(**values)
+    return int(n), Rate(**{name: value or 0.0 for name, value in values.items()})
 
 
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -522,9 +535,27 @@ def _keep_answers(setup: MigrateSetup, answers: BlindAnswers) -> None:
 
 
 _LISTED = 200
-_CODE = """from apply import corpus, queries  # the file apply.py needs NumPy and nothing else
+_CODES = {
+    "bridge": """from apply import corpus, queries  # the file apply.py needs NumPy and nothing else
 
-scores = queries(new_vectors) @ corpus(old_vectors).T  # cosines"""
+scores = queries(new_queries) @ corpus(old_vectors).T  # cosines""",
+    "twice": """from apply import both, corpus  # the file apply.py needs NumPy and nothing else
+
+# the same queries by both models, as one search: the sum of both scores
+scores = both(old_queries, new_queries, old_vectors) @ corpus(old_vectors).T""",
+    "cascade": """from cascade import Cache, ListIndex, ranked  # the files need NumPy and nothing else
+
+search = ListIndex(ids, old_vectors)  # or your index: see cascade.py
+cache = Cache("cache.npy", embed)  # embed(ids) calls the new model
+best = ranked(old_query, new_query, search, cache)
+cache.save()""",
+}
+_REWRITTEN = """import numpy as np
+from apply import both, corpus, unit  # the file apply.py needs NumPy and nothing else
+
+# the same queries by both models, as one search: the sum of both scores
+rows = np.column_stack([unit(old_vectors), corpus(old_vectors)])
+scores = both(old_queries, new_queries, old_vectors) @ rows.T"""
 
 
 def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
@@ -691,21 +722,27 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
         f" finds: faiss, LanceDB or a list. {onnx}"
     )
-    st.code(_CODE, language="python")
+    option = _exported(result)
+    code = _REWRITTEN if option == "twice" and result.rewrites_corpus else _CODES.get(option)
+    st.code(code or _CODES["bridge"], language="python")
     if not result.rewrites_corpus:
         st.caption("corpus(…) only scales the old vectors to length 1. The index stays as it is.")
 
 
+def _exported(result: MigrationResult) -> str:
+    """The option that is recommended for the rows of the user's corpus."""
+    return result.option_at(st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus))
+
+
 def _carried_out(result: MigrationResult) -> str:
     """A sentence on the option that the files implement, beside the recommended one."""
-    n = result.n_corpus
-    option = result.option_at(st.session_state.get(_ROWS.format(n), n))
+    option = _exported(result)
     recommended = f"recommended “{TITLES.get(option)}”"
     files = "These files carry out “bridge”, “query both models” and “cascade”"
     sentences = {
         "": f"{files}.",
         "keep": f"The {recommended} needs no adapter. {files}.",
-        "cascade": f"These files carry out the {recommended}: {result.cascade_note} ({CASCADE}).",
+        "cascade": f"These files carry out the {recommended}: {result.explained['cascade']} ({CASCADE}).",
         "re-embed": f"The {recommended} needs no adapter. {files}, for example until all rows are embedded.",
     }
     return sentences.get(option, f"These files carry out the {recommended}.")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Cells = Sequence[Sequence[str]]
+RECOMMENDED = "▸ "  # before the first cell of a row to emphasise
 _NUMBER = set("0123456789.,+−-–±∞… ")
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.+=%()/–−-±…")
 # Signs that end a cell, begin HTML or mention a user; the others begin Markdown or a link.
@@ -71,7 +72,8 @@ class Table:
                 cells = (
                     f"<td{look}>{escape(visible(cell))}</td>" for look, cell in zip(looks, row, strict=True)
                 )
-                parts.append(f"<tr>{''.join(cells)}</tr>")
+                chosen = ' class="chosen"' * row[0].startswith(RECOMMENDED)
+                parts.append(f"<tr{chosen}>{''.join(cells)}</tr>")
             parts.append("</tbody></table>")
         return "".join([*parts, f"<p><small>{escape(self.caption)}</small></p>" * bool(self.caption)])
 

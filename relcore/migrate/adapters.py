@@ -54,7 +54,8 @@ class Card(Reported):
 
     Widths are those of the new model, the old one, and the searched space. Digests are `digest_of` of the
     paired rows as float32 arrays; the commit is "" outside a checkout. `candidates` and `n_candidates` are
-    the rows that a cascade ranks: `relcore.migrate.evaluate.Candidates`.
+    the rows that a cascade ranks: `relcore.migrate.evaluate.Candidates`. `weight` is that of the bridge in
+    "query both models", where the old model has 1.
     """
 
     adapter: str
@@ -73,6 +74,7 @@ class Card(Reported):
     version: str = ""
     candidates: Literal["both", "old", "bridged"] = "both"
     n_candidates: int = 50
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2, n_candidates=1)

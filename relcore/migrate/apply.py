@@ -1,7 +1,7 @@
 """Map rows with an adapter of Relscope; needs only NumPy, and adapter.safetensors beside this file.
 
 queries(x) maps rows of the new model, corpus(x) rows of the old one. Search the results by inner product,
-which is their cosine.
+which is their cosine. both(…) makes the queries of "query both models".
 """
 
 import hashlib
@@ -36,11 +36,13 @@ def mapped(x, side):
         step = {
             name.split(".")[2]: one for name, one in tensors.items() if name.startswith(f"{side}.{place}.")
         }
-        if kind == "unit":
-            x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.float32(1e-30))
-        else:
-            x = x @ step["matrix"] + step["offset"]
+        x = unit(x) if kind == "unit" else x @ step["matrix"] + step["offset"]
     return x
+
+
+def unit(x):
+    x = np.asarray(x, np.float32)
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), np.float32(1e-30))
 
 
 def queries(x):
@@ -51,3 +53,27 @@ def queries(x):
 def corpus(x):
     """Rows of the old model (n, d_old), as the adapter searches them."""
     return mapped(x, "corpus")
+
+
+def both(old_queries, new_queries, old_vectors):
+    """The same queries by both models (m, d_old), (m, d_new) as one search, which adds their scores.
+
+    They search corpus(old_vectors) by inner product; if the adapter rewrites the corpus, the columns of
+    unit(old_vectors) and those of corpus(old_vectors). Scores are scaled over `old_vectors`: the corpus, or
+    a large sample of it.
+    """
+    plan, _ = adapter()
+    old = standardised(unit(old_queries), np.cov(unit(old_vectors).T, bias=True))
+    new = standardised(queries(new_queries), np.cov(corpus(old_vectors).T, bias=True))
+    new = np.float32(plan["card"]["weight"]) * new
+    return old + new if plan["corpus"] == ["unit"] else np.column_stack([old, new])
+
+
+def standardised(x, covariance):
+    """Queries (m, d), scaled so that their scores over the corpus have variance 1; zero if all scores are
+    equal.
+    """
+    wide = x.astype(np.float64)
+    spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))
+    factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
+    return (wide * factors[:, None]).astype(np.float32)

@@ -105,11 +105,16 @@ def chart_of(result: MigrationResult) -> Lines:
     for option in result.options:
         ends = (option.value, option.low, option.high)
         part = parts.get((result.adapter, option.option))
-        name = result.title_of(option.option).replace(" (", ", ").rstrip(")")  # a label ends at the comma
         values = (
             (reach, *([end] * len(reach) for end in ends)) if part is None else (part.n_pairs, part.value)
         )
         values += () if part is None else (part.low, part.high)
         look = {"color": OPTIONS.index(option.option), "dashed": option.option == "re-embed"}
-        lines.append(Line(name, *values, **look))
-    return Lines(tuple(lines), "pairs", result.metric, log_x=True, n_direct=len(result.options))
+        lines.append(Line(TITLES[option.option], *values, **look))
+    return Lines(
+        tuple(lines),
+        "pairs: rows embedded by both models",
+        result.metric,
+        log_x=True,
+        n_direct=len(result.options),
+    )

@@ -20,6 +20,7 @@ from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.text import read_lines
 from relcore.engine.engine import Engine
 from relcore.engine.nearest import nearest, without_itself
+from relcore.migrate.apply import standardised
 from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.similarity import rows_among, select_anchors
 from relcore.runs.store import Progress, silent
@@ -349,16 +350,6 @@ def covariance(corpus: np.ndarray) -> np.ndarray:
     return Engine().moments(corpus).products / len(corpus)
 
 
-def standardise_queries(queries: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """Queries (m, d), scaled so that their scores over the corpus have variance 1; zero if all scores are
-    equal.
-    """
-    wide = queries.astype(np.float64)
-    spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))
-    factors = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 1e-9)
-    return (wide * factors[:, None]).astype(np.float32)
-
-
 def added_scores(
     old: np.ndarray,
     new: np.ndarray,
@@ -373,8 +364,8 @@ def added_scores(
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
-    old = standardise_queries(old, spread)
-    new = np.reshape(np.float32(weight), (-1, 1)) * standardise_queries(
+    old = standardised(old, spread)
+    new = np.reshape(np.float32(weight), (-1, 1)) * standardised(
         new, spread if shared else covariance(corpora[1])
     )
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
-from relcore.base.numbers import band, counted, percent, short, signed
-from relcore.base.report import Report, Reported, Table
+from relcore.base.numbers import and_list, band, counted, percent, short, signed
+from relcore.base.report import RECOMMENDED, Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
@@ -76,7 +76,8 @@ class Verdict:
     """The recommendation: `option`, "" if nothing is judged; whether it is clear, so that no other can be
     worth its cost; and why.
 
-    `sentence` is the answer, a colon and the reason. `headline` is a shorter reason, "" if there is none.
+    `sentence` is the answer, a colon and the reason. `headline` is shorter, the answer first and then the
+    reason; "" if there is none.
     """
 
     option: str
@@ -85,6 +86,7 @@ class Verdict:
     headline: str = ""
 
 
+LEFT_OUT = "left out"  # a caution that says so needs no attention
 _SAID = ("no", "yes")
 WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is not worth a change
 _QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
@@ -96,9 +98,9 @@ def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
     return n_candidates * _QUERIES >= n_corpus
 
 
-def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, bool]:
-    """Choose an option, a more expensive one only if it is clearly better, and say whether the choice is
-    clear. It is if each other option differs at the 95 % level, or costs more and gains less than
+def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
+    """Choose an option, a more expensive one only if it is clearly better, and name the others that are too
+    close to call. Not these are options that differ at the 95 % level, or cost more and gain less than
     `WORTH_A_CHANGE`.
 
     `scores` holds each query's score (q,) by measured option; options that find the same are not compared.
@@ -107,14 +109,13 @@ def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str
     for dearer in OPTIONS[1:]:
         if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > 0:
             chosen = dearer
-    found = scores[chosen].queries
-    is_clear = True
+    found, close = scores[chosen].queries, []
     for name, one in scores.items():
         if not np.array_equal(one.queries, found):
             gain = bootstrap.difference(one, scores[chosen])
             dearer = OPTIONS.index(name) > OPTIONS.index(chosen)
-            is_clear &= gain.is_clear or (dearer and gain.high < WORTH_A_CHANGE)
-    return chosen, bool(is_clear)
+            close += [name] * (not gain.is_clear and not (dearer and gain.high < WORTH_A_CHANGE))
+    return chosen, tuple(close)
 
 
 def verdict_of(
@@ -139,53 +140,57 @@ def verdict_of(
         finds = [f"{_FINDS[name]} {mean}" for name, mean in means.items() if name in _FINDS]
         told = f"Of the {k} rows that the new model finds for a row, {', '.join(finds)}{cost}; {on}."
         why = FINDS_THE_SAME if float(scores["keep"].queries.mean()) >= SAME_ROWS else UNJUDGED
-        return Verdict("", False, f"{why} {told}", why.partition(": ")[2])
+        head, _, rest = why.partition(": ")
+        return Verdict("", False, f"{why} {told}", f"{head}. {rest[:1].upper()}{rest[1:]}")
     small = not price and saves_nothing(n_candidates, n_corpus)
     is_dear = small or (price is not None and not price.saves)
-    option, is_clear = decide(
+    option, close = decide(
         {name: one for name, one in scores.items() if name != "cascade" or not is_dear}, bootstrap
     )
-    close = f"No option is clearly better than {_TOLD[option]}, and at least one is not clearly worse"
-    told = MOVES[option] if is_clear else close
-    if option == "keep" and is_clear:
-        told += f", nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
+    keep, n_queries = scores["keep"], counted(len(scores["keep"].queries), "query", "queries")
+    gains = {name: bootstrap.difference(one, keep) for name, one in scores.items() if name != "keep"}
+    changes = {
+        name: f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}" for name, gain in gains.items()
+    }
+    harms = "re-embed" in gains and gains["re-embed"].high < 0
+    quality, rivals = f"Search quality (nDCG@{k}, at most 1)", [_TOLD[name] for name in close]
+    if option != "keep":
+        answer = told = MOVES[option] + ", do not re-embed" * harms
+        told += f" (too close to call: {and_list(rivals)})" if close else ""
+        lines = [f"{quality} rises from {means['keep']} to {means[option]} ({changes[option]})"]
+    elif close:
+        answer = told = f"Undecided between {and_list([_TOLD['keep'], *rivals])}"
+        lines = [f"{quality} is {means['keep']} with the old model, which costs least"]
+    else:
+        answer = told = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
+        lines = [f"{quality} is {means['keep']} with the old model"]
+    if harms:
+        lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
+        cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
+    if close:
+        reached = and_list(f"{_TOLD[name]} reaches {means[name]}" for name in close)
+        lines.append(f"{reached[:1].upper()}{reached[1:]}: too close to call on {n_queries}")
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
-    for name, how in _WITH.items():
-        if name in scores:
-            gain = bootstrap.difference(scores[name], scores["keep"])
-            change = f"{signed(gain.value)}, 95 %: {band(gain.low, gain.high)}"
-            parts.append(f"{means[name]} {how.format(**numbers)} ({change})")
-    harms = "re-embed" in scores and bootstrap.difference(scores["re-embed"], scores["keep"]).high < 0
-    if harms:
-        cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
-    priced = ""
-    if price:
-        asked = counted(price.n_queries, "query", "queries")
-        priced = f". For {asked} a cascade embeds {percent(price.share)} of the rows"
-    elif option == "cascade":
+    parts += [
+        f"{means[name]} {how.format(**numbers)} ({changes[name]})"
+        for name, how in _WITH.items()
+        if name in scores
+    ]
+    if option == "cascade" and not price:
         cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
     if small and "cascade" in scores:
         cost += f"; a cascade saves nothing: {_CAN_EMBED_ALL.format(n_corpus)}"
-    headline = f"nDCG@{k} {means[option]}"
-    if option != "keep":
-        gain = bootstrap.difference(scores[option], scores["keep"])
-        rise = f"{short(gain.value)} (95 %: {band(gain.low, gain.high)})"
-        headline = f"nDCG@{k} rises by {rise} to {means[option]}"
-    others = [name for name in scores if name not in ("keep", option)]
-    if others:
-        best = max(others, key=lambda name: scores[name].queries.mean())
-        headline += f". {_TOLD[best][:1].upper()}{_TOLD[best][1:]} reaches {means[best]}"
-        if best == "cascade" and is_dear:
-            few = f", but {_CAN_EMBED_ALL.format(n_corpus)}"
-            headline += few if small else ", but saves too little"
-        elif (
-            OPTIONS.index(best) > OPTIONS.index(option)
-            and scores[best].queries.mean() > scores[option].queries.mean()
-        ):
-            headline += ", not clearly more"
-    headline += priced
-    return Verdict(option, is_clear, f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.", f"{headline}.")
+    if price:
+        asked = counted(price.n_queries, "query", "queries")
+        little = "" if price.saves else ", which saves too little"
+        lines.append(f"For {asked} a cascade embeds {percent(price.share)} of the rows{little}")
+    return Verdict(
+        option,
+        not close,
+        f"{', '.join(parts[:-1])} and {parts[-1]}{cost}; {on}.",
+        f"{'. '.join([answer, *lines])}.",
+    )
 
 
 _FINDS = {
@@ -196,8 +201,8 @@ _FINDS = {
 }
 MOVES = {
     "keep": "Keep the old model",
-    "bridge": "Bridge the models (new queries search the old vectors through the adapter)",
-    "twice": "Query both models (both search the old vectors, and their scores are added)",
+    "bridge": "Bridge the models",
+    "twice": "Query both models",
     "cascade": "Let the new model rank what the old index finds (cascade)",
     "re-embed": "Re-embed the corpus",
 }
@@ -219,6 +224,10 @@ _WITH = {
     "cascade": "with a cascade over {n} candidates",
     "re-embed": "with everything embedded again",
 }
+
+
+def _change(gain: Interval | None) -> str:
+    return f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–"
 
 
 @dataclass(frozen=True)
@@ -325,11 +334,6 @@ class MigrationResult(Reported):
             rows.append(row | asdict(self.cost_of(one.option)))
         return pd.DataFrame(rows)
 
-    def title_of(self, option: str) -> str:
-        counts = short(self.weight, 2).removesuffix(".00")
-        more = {"bridge": f" ({ADAPTERS[self.adapter].title})", "twice": f" (new counts {counts} ×)"}
-        return TITLES[option] + (more | {"cascade": f" over {self.n_candidates:,}"}).get(option, "")
-
     def cost_of(self, option: str) -> Cost:
         """The cost of an option, including the pairs of its adapter."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
@@ -350,47 +354,91 @@ class MigrationResult(Reported):
             "re-embed": Cost(self.n_corpus, 0.0, 1, 1, new, True),
         }[option]
 
-    def costs(self, rate: Rate = UNKNOWN) -> list[list[str]]:
-        """The cost of each option as cells, with the head first; includes embedding if the rate is known."""
-        shown = [["option", self.metric, "rows to embed", "models per query", "searches per query"]]
-        shown[0] += ["index", "corpus rewritten", *[rate.title] * bool(rate.of(1))]
-        for option in OPTIONS:
-            score = self.option(option)
-            if score or (option == "re-embed" and self.n_corpus):
-                cost, unknown = self.cost_of(option), option == "cascade" and not self.price
-                most = "at most " * unknown
-                name = f"{'▸ ' * (option == self.verdict.option)}{self.title_of(option)}"
-                rows = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}"
-                if option == "cascade":
-                    rows += f" now, {most}{cost.rows_per_query:,.0f} per query"
-                cells = [name, short(score.value) if score else "–", rows, str(cost.models_per_query)]
-                cells += [str(cost.searches_per_query), readable(cost.index_bytes)]
-                costs = rate.of(cost.rows_now)
-                if unknown and rate.of(1):
-                    others = (self.n_corpus or sys.maxsize) - cost.rows_now
-                    costs += (
-                        f" now, {most}{rate.of(min(1000 * cost.rows_per_query, others))} for 1,000 queries"
-                    )
-                cells += [_SAID[cost.rewrites], *[costs] * bool(rate.of(1))]
-                shown.append(cells)
-        return shown
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The options of a table: those that are scored, and re-embedding, whose cost is known."""
+        return tuple(one for one in OPTIONS if self.option(one) or (one == "re-embed" and self.n_corpus))
+
+    def overview(self, rate: Rate = UNKNOWN) -> list[list[str]]:
+        """Score, gain and cost of each option as cells, with the head first; includes the cost of embedding
+        if the rate is known.
+        """
+        priced = bool(rate.of(1))
+        cells = [["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]]
+        cells[0].append("models per query")
+        for option in self.shown:
+            score, mark = self.option(option), RECOMMENDED * (option == self.verdict.option)
+            scored = [short(score.value), band(score.low, score.high)] if score else ["–", "–"]
+            costs = [*self._embedding(option, rate)[: 1 + priced], f"{self.cost_of(option).models_per_query}"]
+            cells.append([mark + TITLES[option], *scored, _change(score and score.to_keep), *costs])
+        return cells
+
+    def details(self) -> list[list[str]]:
+        """Chance levels, and what each option asks of the index, as cells, with the head first."""
+        cells = [["option", "chance", "vs re-embed", "searches per query", "index", "corpus rewritten"]]
+        for option in self.shown:
+            score, cost = self.option(option), self.cost_of(option)
+            scored = [short(score.chance) if score else "–", _change(score and score.to_reembed)]
+            index = f"{cost.searches_per_query}", readable(cost.index_bytes), _SAID[cost.rewrites]
+            cells.append([TITLES[option], *scored, *index])
+        return cells
+
+    def _embedding(self, option: str, rate: Rate) -> list[str]:
+        """The rows that an option embeds, and what that costs, "" if it is unknown."""
+        cost, unknown = self.cost_of(option), option == "cascade" and not self.price
+        rows, costs = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}", rate.of(cost.rows_now)
+        up_to = "up to " * unknown
+        if option == "cascade":
+            rows += f", then {up_to}{cost.rows_per_query:,.0f} per query"
+        if unknown and costs:
+            others = (self.n_corpus or sys.maxsize) - cost.rows_now
+            costs += f", then {up_to}{rate.of(min(1000 * cost.rows_per_query, others))} for 1,000 queries"
+        return [rows, costs]
 
     def cost_sentence(self, rate: Rate = UNKNOWN) -> str:
-        """What the recommended option embeds, and its cost; "" without a recommendation."""
-        for option, _, rows, *more in self.costs(rate)[1:]:
-            if option.startswith("▸"):
-                return f"Rows to embed: {rows}{f' ({more[-1]})' * bool(rate.of(1))}."
-        return ""
+        """What the recommended option embeds, its cost, and how few pairs score nearly as high; "" without
+        a recommendation.
+        """
+        option = self.verdict.option
+        if not option:
+            return ""
+        rows, costs = self._embedding(option, rate)
+        least = min(
+            (
+                point
+                for point in self.curve
+                if (point.adapter, point.option) == (self.adapter, option)
+                and point.value >= self.option(option).value - WORTH_A_CHANGE
+            ),
+            key=lambda point: point.n_pairs,
+            default=None,
+        )
+        told = f"Rows to embed: {rows}{f' ({costs})' * bool(costs)}"
+        if least and least.n_pairs < self.n_pairs:
+            told += f", of which {least.n_pairs:,} already reach {short(least.value)}"
+        return f"{told}."
 
     @property
-    def cascade_note(self) -> str:
-        return f"{_FINDERS[self.candidate_lists]} {self.n_candidates:,} rows, and the new model ranks them"
+    def explained(self) -> dict[str, str]:
+        """What each shown option does."""
+        counts = short(self.weight, 2).removesuffix(".00")
+        counted_more = f" (the bridge's count {counts} ×)" * (self.weight != 1)
+        told = {
+            "keep": "search as now",
+            "bridge": "an adapter maps new queries to the old vectors",
+            "twice": f"the old model and the bridge search; their scores are added{counted_more}",
+            "cascade": f"{_FINDERS[self.candidate_lists]} {self.n_candidates:,} rows; the new one ranks them",
+            "re-embed": "the new model embeds every row",
+        }
+        return {name: told[name] for name in self.shown}
 
     @property
     def cost_note(self) -> str:
         told = "▸ is recommended. " * bool(self.verdict.option)
         if self.price:
             return f"{told}A cascade: rows for the whole log of queries, and what one more query adds."
+        if self.option("cascade") and saves_nothing(self.n_candidates, self.n_corpus):
+            return f"{told}A cascade saves nothing here: {_CAN_EMBED_ALL.format(self.n_corpus)}."
         return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
@@ -480,26 +528,16 @@ class MigrationResult(Reported):
             "curve": [asdict(point) for point in self.curve],
             "cautions": list(self.cautions),
         }
-        shown = [["option", self.metric, "95 %", "chance", "vs keep", "vs re-embed"]]
-        for one in self.options:
-            mark = "▸ " * (one.option == verdict.option)
-            cells = [
-                f"{mark}{self.title_of(one.option)}",
-                short(one.value),
-                band(one.low, one.high),
-                short(one.chance),
-            ]
-            for gain in (one.to_keep, one.to_reembed):
-                cells.append(f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–")
-            shown.append(cells)
         queries = counted(len(self.queries), "query", "queries")
         caption = f"{queries}; {self.n_rows:,} rows searched; {self.n_pairs:,} pairs. {self.weight_note}"
         caption += f" {self.rewriting_note}"
-        tables = [Table("rows", self.table(), self.costs(rate), caption=self.cost_note)]
+        told = [f"{TITLES[name].capitalize()}: {how}." for name, how in self.explained.items()]
+        told = " ".join([*told, self.cost_note])
+        tables = [Table("rows", self.table(), self.overview(rate), caption=told)]
         if self.price:
             title = f"Cascade, {counted(self.price.n_queries, 'query', 'queries')}"
             tables.append(Table(shown=self.price.cells(), title=title))
-        tables.append(Table(shown=shown, caption=caption))
+        tables.append(Table(shown=self.details(), caption=caption))
         if len(self.candidates) > 1:
             head = ["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]
             cells = (
@@ -592,7 +630,7 @@ class QueryLog(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Migration(Task[MigrationResult], kind="migration", version=6, title="Migration to a new model"):
+class Migration(Task[MigrationResult], kind="migration", version=7, title="Migration to a new model"):
     """Decide what to do about a new embedding model, measured on judged queries or labels.
 
     Without these, measure how much of the new model's results is found with the old vectors. The spaces are
@@ -775,7 +813,7 @@ class Migration(Task[MigrationResult], kind="migration", version=6, title="Migra
             cautions += length_cautions(old.vectors, spaces[2].vectors, "old")
             cautions += length_cautions(new.vectors, spaces[3].vectors, "new")
         if paired.n_zero:
-            cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector left out.")
+            cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector {LEFT_OUT}.")
         pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
         rows, ranks = old.index.get_indexer(pairs.ids), Candidates(self.candidates, self.n_candidates)
         more = len(old), QueryLog.of(spaces, state) if len(spaces) == 4 else None
@@ -784,8 +822,8 @@ class Migration(Task[MigrationResult], kind="migration", version=6, title="Migra
             trial, told = replace(trial, candidates=ranks), (*unknown, *cautions)
             return MigrationData(pairs, rows, "judgements", trial, queries, trial.rows, told, *more)
         if parts.n_repeated:
-            left = counted(parts.n_repeated, "held-out row")
-            cautions.append(f"{left} left out: the adapter was fitted on a copy.")
+            left = counted(parts.n_repeated, "row")
+            cautions.append(f"{left} {LEFT_OUT} as queries: the adapter was fitted on equal rows.")
         trial = replace(held_out_trial(paired, parts, self.relevance, self.k, state), candidates=ranks)
         held, relevance = paired.ids[trial.rows], "labels" if trial.is_judged else NEIGHBOURS
         queries, places = tuple(held[trial.own]), old.index.get_indexer(held)
@@ -804,7 +842,7 @@ def export_result(
     adapter, models = result.fitted(*rows), {"new_model": new.name, "old_model": old.name}
     card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit, **models)
     ranks = {"candidates": result.candidate_lists, "n_candidates": result.n_candidates}
-    return export(adapter, replace(card, **ranks), folder)
+    return export(adapter, replace(card, **ranks, weight=result.weight), folder)
 
 
 # The bundled migration.

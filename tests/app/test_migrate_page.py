@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from html import unescape
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,18 +61,20 @@ def table_with(session, column):
 
 
 def option_table(session):
-    return table_with(session, "chance").set_index("option")
+    table = unescape(session.html.partition("relscope-report")[2].partition("</table>")[0])
+    head, *rows = (re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row) for row in table.split("<tr")[1:])
+    return pd.DataFrame(rows, columns=head)
 
 
 def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys, monkeypatch):
     specs = saved(tmp_path, planted[0][:2])
     session = open_page(specs)
-    table = option_table(session)
+    table, details = option_table(session), table_with(session, "chance")
     monkeypatch.setattr(sys, "argv", ["relscope", "migrate", specs[0].name, specs[1].name, "--json"])
     main()
     found = json.loads(capsys.readouterr().out)
     assert table["new model's 10 neighbours"].tolist()[:3] == [short(row["score"]) for row in found["rows"]]
-    assert table["chance"].tolist()[:3] == [short(row["chance"]) for row in found["rows"]]
+    assert details["chance"].tolist()[:3] == [short(row["chance"]) for row in found["rows"]]
     assert "No verdict" in session.html
     assert found["verdict"]["option"] == ""
     assert not session.errors
@@ -119,7 +122,7 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
         session.run()
     session.click("judge.back")
     assert session.html.count("<ol") == 2
-    assert "<strong>Re-embed the corpus.</strong> nDCG@10" in session.html
+    assert "<strong>Re-embed the corpus.</strong> Search quality (nDCG@10" in session.html
 
 
 def judge_key(session, key):

@@ -100,13 +100,14 @@ def test_costs_of_each_option():
     assert costs["keep"].index_bytes == costs["bridge"].index_bytes == 4 * 24 * 700
     assert costs["re-embed"].index_bytes == 4 * 32 * 700
     assert [one.rewrites for one in costs.values()] == [False] * 4 + [True]
-    head, *rows = found.costs(Rate(seconds=0.5, price=2, tokens=1000))
-    assert head[-1] == "embedding costs (in your currency)"
-    assert rows[-1][-1] == "350 s, 1.40"
+    head, *rows = found.overview(Rate(seconds=0.5, price=2, tokens=1000))
+    assert head[-2] == "embedding costs (in your currency)"
+    assert rows[-1][-2] == "350 s, 1.40"
+    assert found.details()[-1][-1] == "yes"
     more, note = found.scaled(1_000_000)
-    rows = {row[0].strip("▸ ").split(" over ")[0]: row[2] for row in more.costs()[1:]}
+    rows = {row[0].strip("▸ "): row[4] for row in more.overview()[1:]}
     most = found.n_candidates
-    assert (rows["cascade"], rows["re-embed"]) == (f"300 now, at most {most} per query", "all 1,000,000")
+    assert (rows["cascade"], rows["re-embed"]) == (f"300, then up to {most} per query", "all 1,000,000")
     assert note.endswith("The scores are of the 700 rows here.")
     assert found.scaled(700) == (found, found.cost_note)
     assert found.sentence_at(700) == ""

@@ -1,9 +1,14 @@
-"""cascade.py alone, on faiss, LanceDB and a list: nDCG and recall are those of the migration."""
+"""cascade.py alone, on faiss, LanceDB and a list: nDCG and recall are those of the migration; apply.both adds
+the scores of both models.
+"""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from relcore.migrate.evaluate import relevance_of
+from relcore.base.rows import unit_rows
+from relcore.migrate.evaluate import added_scores, relevance_of
 from relcore.migrate.migration import Migration, export_result
 from tests.relcore.migrate.planted import migration_spaces
 from tests.relcore.migrate.test_adapter_file import alone
@@ -56,6 +61,36 @@ for name, search in searches.items():
         found["embedded"] = np.array([before, len(asked) - before])
 np.savez(f"{folder}/found.npz", **found)
 """
+
+
+BOTH = """
+sys.path.insert(0, folder + "/taken")
+from apply import both, corpus, unit
+
+asked = both(given["old_queries"], given["new_queries"], given["old"])
+rows = corpus(given["old"])
+if asked.shape[1] > rows.shape[1]:
+    rows = np.column_stack([unit(given["old"]), rows])
+np.savez(f"{folder}/found.npz", scores=asked @ rows.T)
+"""
+
+
+@pytest.mark.parametrize("adapter", ["inverse", "whitened"])
+def test_both_models_are_queried_as_measured(adapter, tmp_path):
+    spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=6)
+    old, new, old_queries, new_queries = spaces
+    result = replace(Migration(judgements=judgements, adapter=adapter, sizes=()).run(spaces), weight=1.5)
+    export_result(result, old, new, tmp_path / "taken")
+    arrays = {"old": old.vectors, "old_queries": old_queries.vectors, "new_queries": new_queries.vectors}
+    np.savez(tmp_path / "given.npz", **arrays)
+    found = alone(BOTH, tmp_path)["scores"]
+    fitted = result.fitted(new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs])
+    rows = unit_rows(old.vectors)
+    assert fitted.rewrites_corpus == (adapter == "whitened")
+    corpora = rows, fitted.corpus(rows) if fitted.rewrites_corpus else rows
+    asked = unit_rows(old_queries.vectors), fitted.transform(new_queries.vectors)
+    queries, corpus = added_scores(*asked, corpora, result.weight)
+    np.testing.assert_allclose(found, queries @ corpus.T, atol=1e-3)
 
 
 def test_outside_of_relscope_it_finds_what_was_measured(tmp_path):

@@ -130,7 +130,7 @@ def test_rows_that_repeat_fitted_one_are_not_scored():
     old[parts.held_out[:3]] = old[parts.fitted[:3]]
     spaces = LatentSpace(old, spaces[0].ids, name="old"), spaces[1]
     found = Migration(**QUICK).run(spaces)
-    assert "3 held-out rows left out: the adapter was fitted on a copy." in found.cautions
+    assert "3 rows left out as queries: the adapter was fitted on equal rows." in found.cautions
     assert len(found.queries) == 77
 
 
