@@ -63,8 +63,11 @@ function listenTo(pane) {
     const looped = tool === "anchor" && owner.tool === "lasso" && owner.hand.live?.many && isLoop(path);
     if (looped) owner.hand.cancel();
     else if (tool === "anchor" && moved) return owner.hand.release();
-    if (!moved) owner.clicked(pane.rowAt(...at(event)));
-    else if (tool === "turn") owner.settled();
+    const row = moved ? -1 : pane.rowAt(...at(event));
+    if (!moved) owner.clicked(row);
+    if (row >= 0 && event.pointerType === "touch") owner.tellHow(`“${shortened(owner.idOf(row))}”: its neighbours are below the maps`);
+    if (!moved) return;
+    if (tool === "turn") owner.settled();
     else if (looped || DRAWING.has(tool)) {
       const polygon = path.map(([x, y]) => pane.unit(x, y));
       owner.brushed(pane.rowsWithin(polygon), event.shiftKey, polygon);

@@ -52,6 +52,10 @@ class LinkedScatter {
     this.hand = new Hand(this);
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
+    this.toolbar.root.addEventListener("click", ({ pointerType, target }) => {
+      const { title } = target.closest("button") ?? {};
+      if (pointerType === "touch" && title) this.tellHow(title); // where nothing hovers
+    });
     this.legend.root.append(this.hand.strip);
     this.grid = element("div", "ls-grid");
     this.hint = element("div", "ls-hint", { hidden: "" });

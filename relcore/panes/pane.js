@@ -188,6 +188,11 @@ class Pane {
     this.turn = turn;
     if (!this.solid) return;
     project(this.solid, turn, this.units, this.depths);
+    for (const axis of [0, 1]) {
+      let [low, high] = [Infinity, -Infinity];
+      for (let i = axis; i < this.units.length; i += 2) [low, high] = [Math.min(low, this.units[i]), Math.max(high, this.units[i])];
+      for (let i = axis; i < this.units.length; i += 2) this.units[i] -= (low + high) / 2; // in the middle, however it is turned
+    }
     this.points.upload("position", this.units);
     this.points.upload("depth", this.depths);
     if (this.flags?.length === this.depths.length) this.points.upload("order", paintingOrder(this.flags, this.depths));
