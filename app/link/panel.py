@@ -146,17 +146,21 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 def _say_if_paired(workspace: Workspace, n_shared: int) -> None:
     """Say that shared ids need no links, and draw buttons that open Explore and the example."""
-    if n_shared >= FEWEST_SHARED:
-        told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
-        st.markdown(f"{told} Link is for rows without common ids; here you can test it.")
-    with st.container(horizontal=True, gap="small"):
-        look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
-        if n_shared >= FEWEST_SHARED and st.button("Compare these rows in Explore", **look):
-            go(EXPLORE)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if n_shared >= FEWEST_SHARED:
+            told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
+            st.markdown(f"{told} Link is for rows without common ids; here you can test it.", width="content")
+            look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
+            if st.button("Compare these rows in Explore", **look):
+                go(EXPLORE)
         if workspace.models[:2] != BUNDLED:
-            example = {"on_click": session.compare, "args": ("link the bundled words", *BUNDLED)}
             look = {"icon": ":material/match_word:", "type": "tertiary", "key": "bootstrap.example"}
-            st.button("Open an example: two models of words", **look, **example)
+            st.button("Open an example: two models of words", on_click=_open_example, **look)
+
+
+def _open_example() -> None:
+    session.compare("link the bundled words", *BUNDLED)
+    st.session_state[f"bootstrap.have-{'-'.join(_HAVE)}-shared"] = "shared"
 
 
 def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
@@ -202,13 +206,13 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
                     f"Add {plain(line)}" if len(picked) == 2 else "Select a row in each table to add a pair"
                 )
                 st.button(label, key="bootstrap.add", icon=":material/add:", **add)
-            pairs = read_pairs(text)
+            pairs = tuple(dict.fromkeys(read_pairs(text)))
             known = sum(own in source.index and other in target.index for own, other in pairs)
             told = f"{counted(len(pairs), 'pair')}, {known:,} of them with ids of these spaces."
             if known < len(pairs):
                 return messages.warning(f"{told} Mend or remove the others.")
-            st.caption(told if pairs else "Type at least three pairs to start.")
-            return pairs
+            st.caption(told if len(pairs) > 2 else "Three pairs or more are needed to start.")
+            return pairs if len(pairs) > 2 else None
         file = st.file_uploader(
             "A table of pairs: columns source and target, or ids (without any: row numbers from 0) in the"
             " first two columns",
@@ -276,9 +280,10 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
     if used:
         confirmed |= compute.load_space(session.workspace().target).ids.marks
     chosen = frozenset(_list(setup, outcome, confirmed if used else frozenset())) - confirmed
-    if result.pairs:
+    if len(result.pairs) > result.n_seeds:
         unsure = len(result.pairs) - len(result.kept)
-        label = f"{counted(n_links, 'link')}{f' and {unsure:,} unsure guesses' * (unsure > 0)} as .csv"
+        guesses = [f"{unsure:,} unsure guesses"] * (unsure > 0)
+        label = f"{' and '.join([counted(n_links, 'link')] * (n_links > 0) + guesses)} as .csv"
         table = delimited_text(links_table(result, every=True))
         exports.download(label, table, "links.csv", "text/csv", "bootstrap.links")
     with st.expander("How this was tested"):
