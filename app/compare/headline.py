@@ -118,8 +118,12 @@ def _verdict(found: Score) -> str:
 
 def _brief(shares: dict[str, str], found: Score) -> str:
     """The shares of rows that match and their chance level as HTML, in one line for a small screen."""
-    absolute = [f"absolute {shares['absolute']}"] if "absolute" in shares else []
-    told = [f"Matched by anchors: {shares['relative']}", *absolute, f"chance {percent(1 / found.n)}"]
+    absolute = [f"{shares['absolute']} in shared axes"] if "absolute" in shares else []
+    told = [
+        f"Nearest row the same: {shares['relative']} by anchors",
+        *absolute,
+        f"chance {percent(1 / found.n)}",
+    ]
     brief = " · ".join(told).replace("about ", "≈ ").replace(" %", "\u00a0%")
     return f'<span class="relscope-brief">{brief}</span>'
 
@@ -180,7 +184,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
         n = counted(scores["mrr"].n, "confirmed pair")
         return f"Link paired {rows}. Only the {n} are scored; those that you gave also guided Link."
     if _is_paired_by_order(workspace):
-        return f"Paired by row order: {rows}."
+        return "Paired by row order."
     if not models.others:
         return ""  # the toolbar says so
     return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."

@@ -109,7 +109,7 @@ def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(s
     assert kind(spaces, "unpaired.rows") == "primary"  # they agree in this order
     explore(spaces.click("unpaired.rows"))
     assert dict(spaces.workspace.source.options) == dict(spaces.workspace.target.options) == {"ids": "rows"}
-    assert f"Paired by row order: {N} rows." in lead(spaces)
+    assert "Paired by row order." in lead(spaces)
     assert "explore.partners" not in [button.key for button in spaces.at.button]
 
 
@@ -119,7 +119,7 @@ def test_a_table_of_both_files_pairs_rows_that_agree_in_its_order(spaces):
     assert "Row 1 of meta.csv describes row 1 of this file" in spaces.captions
     explore(spaces.click("spaces.load-compare"))
     assert dict(spaces.workspace.target.options)["ids"] == "rows"
-    assert f"Paired by row order: {N} rows." in lead(spaces)
+    assert "Paired by row order." in lead(spaces)
     upload(spaces.open("data"), c__npy=npy(2), d__npy=npy(3), meta__csv=meta.encode())
     spaces.click("spaces.load-compare")
     assert "unpaired.rows" in [button.key for button in spaces.at.button]  # these do not agree
