@@ -348,7 +348,11 @@ class Drift:
         rest = "although its queries still rank the old vectors alike"
         if queries:
             rest = f"and its queries rank the vectors of {old} in another order"
-        return f"Drift: {new} has other neighbourhoods than {old}, {rest}."
+        changed = 100 * self.of(EVERYTHING_NEW, "churn").value
+        return (
+            f"Drift: {new} cannot replace {old}. {changed:.0f} % of the {self.k} nearest neighbours are"
+            f" others, {rest}."
+        )
 
 
 @dataclass(frozen=True)

@@ -402,21 +402,19 @@ class MigrationResult(Reported):
         option = self.verdict.option
         if not option:
             return ""
-        rows, costs = self._embedding(option, rate)
-        least = min(
-            (
-                point
-                for point in self.curve
-                if (point.adapter, point.option) == (self.adapter, option)
-                and point.value >= self.option(option).value - WORTH_A_CHANGE
-            ),
-            key=lambda point: point.n_pairs,
-            default=None,
-        )
-        told = f"Rows to embed: {rows}{f' ({costs})' * bool(costs)}"
-        if least and least.n_pairs < self.n_pairs:
-            told += f", of which {least.n_pairs:,} already reach {short(least.value)}"
-        return f"{told}."
+        least = [
+            point
+            for point in self.curve
+            if (point.adapter, point.option) == (self.adapter, option)
+            and point.value >= self.option(option).value - WORTH_A_CHANGE
+        ]
+        costs = {name: self._embedding(name, rate) for name in (option, "re-embed")}
+        told = {name: rows + f" ({cost})" * bool(cost) for name, (rows, cost) in costs.items()}
+        if option == "cascade":
+            return f"Rows to embed: {told[option]}; by re-embedding {told['re-embed']}."
+        if least and least[0].n_pairs < self.n_pairs:
+            told[option] += f", of which {least[0].n_pairs:,} already reach {short(least[0].value)}"
+        return f"Rows to embed: {told[option]}."
 
     @property
     def explained(self) -> dict[str, str]:
@@ -482,13 +480,13 @@ class MigrationResult(Reported):
             few = _CAN_EMBED_ALL.format(n_corpus)
             return f"For {n_corpus:,} rows: a cascade saves nothing; {few}. Choose the best other option."
         told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
+        if option == "cascade" and (gain := cascade.to_reembed):
+            told += f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
+            told += f" re-embedding (95 %: {band(gain.low, gain.high)})."
         if option == "cascade":
             scaled = replace(self, n_corpus=n_corpus, price=None)
             n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
             told += f" About {float(f'{n:.1e}'):,.0f} queries embed at most half of the rows."
-        if option == "cascade" and (gain := cascade.to_reembed):
-            told += f" The cascade's {self.metric} here is {signed(gain.value)} against re-embedding"
-            told += f" (95 %: {band(gain.low, gain.high)})."
         if option == "cascade" and n_corpus > self.n_corpus:
             told += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
         return told

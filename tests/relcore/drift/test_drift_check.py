@@ -254,7 +254,7 @@ def test_each_combination_of_alarms_has_its_headline(gaussian):
     assert told_of["same"].startswith("No drift beyond the thresholds")
     assert told_of["turned"].startswith("'v2' can replace 'v1' once all rows are embedded again")
     assert headline_of(gaussian, gaussian + noise).startswith(
-        "Drift: 'v2' has other neighbourhoods than 'v1', and"
+        "Drift: 'v2' cannot replace 'v1'. 84 % of the 10 nearest neighbours are others, and"
     )
     assert "paired at random" in headline_of(gaussian, 9 * noise)
     drift, verdict = compared(gaussian, gaussian + 0.02 * noise)
