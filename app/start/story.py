@@ -150,10 +150,10 @@ def front(begin: Callable[..., None]) -> None:
             go(DATA)
         for label, key, icon, presents in (
             ("The story in six steps", "start.story", ":material/auto_stories:", False),
-            ("Present the story", "start.present", ":material/co_present:", True),
+            ("Present it to a class", "start.present", ":material/co_present:", True),
         ):
-            help_ = "The story in large type, for a screen in front of a class" if presents else None
-            st.button(label, key=key, icon=icon, help=help_, on_click=begin, args=(1, presents))
+            look = {"type": "tertiary", "help": "The same story in large type"} if presents else {}
+            st.button(label, key=key, icon=icon, on_click=begin, args=(1, presents), **look)
     found = []
     with st.container(key="start-ideas"):
         for number, (column, (form, idea)) in enumerate(zip(st.columns(3), _IDEAS.items(), strict=True), 1):
@@ -171,14 +171,14 @@ def front(begin: Callable[..., None]) -> None:
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _show_share(
         found[1],
-        f"of {len(of.pair):,} words lie nearest to the same word in the other model, by all"
+        f"of {len(of.pair):,} words lie nearest to the same word in the other model, by their"
         f" {of.pair.source.dimension} coordinates.",
         percent(shared.top1),
     )
     _show_share(
         found[2],
-        f"of them do, by similarities to {N_ANCHORS} anchor words. By chance: {chance(relative)}."
-        f" ★:\u00a0the {np.isin(of.names, by).sum()} anchors on this map.",
+        f"of the words lie nearest to the same word, by similarities to {N_ANCHORS} anchors"
+        f" ({np.isin(of.names, by).sum()} drawn, ★). By chance: {chance(relative)}.",
         percent(relative.top1),
     )
 
@@ -271,11 +271,10 @@ def two_trainings() -> None:
         draw_maps(of, OWN, "story.maps")
     with says:
         _write(
-            "Word2Vec and FastText read the same novels, each by itself, from its own random start.",
-            f"Each has learned a latent space: a vector of 100 numbers for each of {len(of.pair):,} words.",
-            f"The maps show {len(of.names)} of these words, near <b>wine</b>, <b>anger</b>, <b>silver</b>,"
-            " <b>senate</b> and <b>face</b>. Each model is drawn in its own axes. <b>The two pictures are"
-            " nearly the same.</b>",
+            "Word2Vec and FastText read the same novels, each by itself.",
+            f"Each learned a latent space: a vector of 100 numbers for each of {len(of.pair):,} words.",
+            f"The maps show {len(of.names)} words, each model in its own axes. <b>The two pictures are nearly"
+            " the same.</b>",
             "Point at a word: it is ringed in both maps.",
         )
 
@@ -288,9 +287,9 @@ def same_shape() -> None:
         look = {"format_func": titles.get, "required": True, "default": "absolute"}
         form = st.segmented_control("Axes", list(titles), key="story.axes", **look)
         _write(
-            "In its own axes each model shows the same shape. In the same axes they have nothing in common:"
-            " the first number of a word means one thing in Word2Vec and another in FastText.",
-            "No training fixes the axes. A space that is turned or mirrored serves its model just as well.",
+            "In the same axes the models have nothing in common: the first number of a word means one thing"
+            " in Word2Vec and another in FastText.",
+            "No training fixes the axes: a space that is turned serves its model just as well.",
         )
         if form == "absolute":
             st.html(share_number(score(of.pair, "absolute"), f"{_SAME}, by their coordinates."))
@@ -325,14 +324,16 @@ def _draw_dragging() -> None:
         panes.show(pair, named, "story.drag", 470, _hear, worded=True, selection=False)
     with says:
         _write(
-            "An <b>anchor</b> ★ is a word that both models know. Each map shows the words by their"
-            " similarities to these eight anchors, measured within one model.",
-            "<b>Drag a star to another word: the other map follows at once, this one when you let go.</b> Or"
-            " press S and move it by the arrow keys.",
+            "An <b>anchor</b> ★ is a word that both models know. Each map places a word by its similarities"
+            " to these eight anchors.",
+            "<b>Drag a star to another word and let go: both maps follow.</b> By keyboard: press S, then the"
+            " arrow keys.",
         )
         found = score(pair, "relative", by)
         before = f" At first: {percent(score(pair, 'relative', RULERS).top1)}." * (by != RULERS)
-        number = share_number(found, f"{_SAME}, by their similarities to the eight anchors.{before}")
+        many = f"with {N_ANCHORS}, as on Start, {percent(score(pair, 'relative', anchors(pair)).top1)}"
+        told = f"{_SAME}, by their similarities to the eight anchors; {many}.{before}"
+        number = share_number(found, told)
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))
 
 

@@ -36,7 +36,7 @@ OPENS = "relscope.stitch-opens"  # whether Stitch opens on the digits
 
 def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
     """Draw the example, with a pad of `size` pixels; `chart` gives the HTML of shares and stresses one."""
-    says, pad, answers = st.columns([1.2, 1.1, 1.3], gap="medium")
+    pad, answers, says = st.columns([1.1, 1.3, 1.2], gap="medium")
     with says:
         st.html(
             '<p class="relscope-says">Two networks learned to read digits, each by itself. Take the encoder'
