@@ -356,10 +356,11 @@ def _show(
     left, right = st.columns([1.35, 1], gap="large")
     with left:
         _chart(workspace, universe, by_name, recipe)
-        for table in report.tables * (len(universe.members) > 2):  # of two, the chart says the same
-            report_table(table)
-        for note in report.notes:
-            caption(note)
+        with st.expander("How this was tested", icon=":material/fact_check:"):
+            for table in report.tables * (len(universe.members) > 2):  # of two, the chart says the same
+                report_table(table)
+            for note in report.notes:
+                caption(note)
     with right:
         st.markdown("**The same rows by each model**")
         drawn = _rows(recipe, universe, *spaces.items())

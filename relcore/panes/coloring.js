@@ -46,6 +46,12 @@ class Coloring {
     return this.bytes;
   }
 
+  /* The depth of each row, if classes have an order of their own: the later ones lie on top. */
+  get depths() {
+    const { ramp, ticks, labels } = this.told;
+    return ramp && !ticks ? Float32Array.from(this.categories, (category) => (3.5 * category) / labels.length - 1.75) : null;
+  }
+
   colorOf(row) {
     return this.palette[this.categories[row]] ?? this.neutral;
   }

@@ -248,7 +248,7 @@ class LinkedScatter {
     this.rows = rows;
     const [flags, hidden] = this.colorings.flags(rows, n);
     const orders = [];
-    const orderOf = (coloring) => (orders[coloring] ??= paintingOrder(flags[coloring]));
+    const orderOf = (coloring) => (orders[coloring] ??= paintingOrder(flags[coloring], this.colorings.list[coloring].depths));
     this.brush = { brushed: rows.length > NAMED_SELECTED ? 1 : rows.length && FEW_BRUSHED, lift: rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0 }; // a small selection is drawn larger and stronger than a large one
     this.chosen = mostProminent(this.prominence, rows.length, flags[0]);
     this.panes.forEach((pane, i) => {
