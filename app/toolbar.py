@@ -311,10 +311,10 @@ def _session_file(workspace: Workspace) -> None:
         if steps := [plain_name(step) for step, _ in session.history().steps[0]]:
             latest = "; ".join(steps[: -_STEPS_SHOWN - 1 : -1])
             st.caption(f":material/undo: {counted(len(steps), 'step')} to undo. The latest: {latest}.")
-        n, n_bytes = cached_size()
-        if resolve() != "cpu" or n:
+        if resolve() != "cpu":
+            n, n_bytes = cached_size()
             now = f"{counted(n, 'array')} of rows, {n_bytes / 1e9:.2f} GB"
-            st.caption(f":material/memory: {device_in_words()}: held for all sessions now: {now}.")
+            st.caption(f":material/memory: {device_in_words()}, all sessions: {now}.")
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:

@@ -112,8 +112,8 @@ def _verdict(found: Score) -> str:
         return ""
     chance = f"chance ({percent(1 / found.n)})"
     if found <= found.null.high:
-        return f"That is no more than {chance}."
-    return f"That is {'far ' * (found.top1 * found.n > 10)}above {chance}, yet most rows differ."
+        return f"No more than {chance}."
+    return f"{'Far above' if found.top1 * found.n > 10 else 'Above'} {chance}, but most differ."
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:

@@ -250,7 +250,9 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     entries = "".join(entry(place, ids[place]) for place in order)
     kind = "relscope-neighbours relscope-found"
     kind += " relscope-texts" if items is not None and items.has_texts else ""
-    heads = f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])}, by their mean</h3>"
+    heads = (
+        f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])} (in brackets: not near there)</h3>"
+    )
     return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
 
@@ -261,10 +263,7 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
     st.html(found_html(pair, found, items))
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
-    st.caption(
-        f"The {n} nearest rows of each model, by cosine after centring. In brackets, with a dashed ring:"
-        f" not among the {n} of this model. {by}."
-    )
+    st.caption(f"The {n} nearest rows of each model, by cosine after centring; the highest mean first. {by}.")
 
 
 def _many(

@@ -121,7 +121,9 @@ def search_box(pair: Match, key: str) -> None:
         elif not identifier:
             st.session_state[_WAITING] = query  # a long callback would be lost at the next click
 
-    picked = row_search(key, f"Search {counted(len(pair), 'row')}, or ask", find, pick)
+    by_meaning = _how(workspace, pair, str(pair.ids[0]))
+    label = "Search by name or meaning" if by_meaning else f"Search {counted(len(pair), 'row')}"
+    picked = row_search(key, label, find, pick)
     if query := st.session_state.pop(_WAITING, ""):
         try:
             session.select(_search(pair, workspace, query.strip(), rows).ids)
