@@ -188,7 +188,7 @@ def page(workspace: Workspace) -> None:
                 go(DATA)
     st.caption(
         "How alike are many models? One linear map takes each of them into a common space, and so the rows of"
-        " any model into any other. Scores come from rows that no map was fitted on."
+        " any model into any other."
     )
     specs, task = own, None
     try:
@@ -346,8 +346,13 @@ def _show(
     """Draw a universe; `by_name` are its spaces that are available here, `recipe` draws its figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
-    messages.lead(bold_numbers(report.sentence))
-    if np.isnan(universe.accuracy).all():  # then there is nothing to draw
+    known = not np.isnan(universe.accuracy).all()
+    measured = (
+        f"<small>Measured on {len(universe.test_ids):,} rows that no map was fitted on, and searched among"
+        " these alone. Explore searches among all rows, through anchors, so its numbers differ.</small>"
+    )
+    messages.lead(bold_numbers(report.sentence) + measured * known)
+    if not known:  # then there is nothing to draw
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
         )
