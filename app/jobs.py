@@ -242,7 +242,7 @@ def _follow(keys: list[str]) -> None:
         # Until something is counted, the bar fills by the clock.
         if not share and status.state == "running" and job.expected:
             share = max(0.0, 1 - (status.seconds_left or 0.05 * job.expected) / job.expected)
-            share = min(share, 0.3) if status.total > 1 else share  # its first stage is slow on some machines
+            share = min(share, 0.8) if status.total > 1 else share
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))
             if not status.ended:

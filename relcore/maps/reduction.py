@@ -26,7 +26,7 @@ from relcore.runs.store import Context, Progress, Stages, Store, silent
 
 # Stages, named as in the progress of a job.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
-COMPILING, OTHERS = "preparing UMAP", "placing the other rows"
+COMPILING, OTHERS = "preparing UMAP, only the first time", "placing the other rows"
 
 
 @dataclass(frozen=True)

@@ -485,7 +485,9 @@ class Stages:
         self._report(sum(self._units), sum(self._units), "done")
 
     def _say(self, units: int, what: str) -> None:
-        place = f" · stage {self._number + 1} of {len(self._names)}" if len(self._names) > 1 else ""
+        place = (
+            f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
+        )  # the first one may take most of the time
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 

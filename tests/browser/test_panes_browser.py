@@ -348,6 +348,18 @@ def test_a_selection_of_python_is_ringed_named_and_zoomed_to(page):
     assert events(page, 0) == []
 
 
+def test_arrow_keys_point_at_rows_and_enter_selects_one(page):
+    draw(page, scene())
+    at_rest(page)
+    page.locator(ROOT).focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowUp"):
+        page.keyboard.press(key)
+    row, tip = page.evaluate("[scatter.hoverRow, scatter.idOf(scatter.hoverRow)]")
+    assert page.locator(".ls-tip strong").inner_text() == tip
+    page.keyboard.press("Enter")
+    assert events(page, 1) == [{"kind": "click", "row": row}]
+
+
 def test_anchors_are_hidden_by_a_key_or_their_entry_in_the_legend_and_sized_by_their_control(page):
     draw(page, scene())
     shown, entry = page.locator(".ls-stars").first, page.get_by_role("button", name="anchor", exact=True)
