@@ -53,6 +53,7 @@ from relcore.studies.papers import (
 from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}
+_DIRECTION = re.compile(r".*?(?P<direction>, (?P<source>[^,]+) → (?P<target>[^,]+)).*")
 _WIDE = 8  # columns; with more, half a page is too narrow
 
 
@@ -91,12 +92,20 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number
 
+    ends = row.published is not None and {"source", "target"} <= set(row.published.labels)
+    if ends:  # first the lines that compare with the printed ones
+        by_label = dict(sorted(by_label.items(), key=lambda item: "as published" not in item[0]))
+
     def tables(cell: Callable[[Number, str], str]) -> str:
-        alike: dict[tuple[str, ...], list[list[str]]] = {}
+        alike: dict[tuple, list[list[str]]] = {}
         for label, by_metric in by_label.items():
             head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
-            lines = alike.setdefault(tuple(by_metric), [["", *head]])
-            lines.append([label, *(cell(one, percent[one.unit]) for one in by_metric.values())])
+            cells, titles = [label], [""]
+            if ends and (found := _DIRECTION.fullmatch(label)):  # in the columns of the printed table
+                cells = [label.replace(found["direction"], ""), found["source"], found["target"]]
+                titles = [row.published.labels[0], "source", "target"]
+            lines = alike.setdefault((*titles, *by_metric), [[*titles, *head]])
+            lines.append([*cells, *(cell(one, percent[one.unit]) for one in by_metric.values())])
         return "".join(_box(Table(shown=lines), "measured here", "here") for lines in alike.values())
 
     measured = tables(lambda number, unit: _in_unit(number.value, number, unit))

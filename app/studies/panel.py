@@ -59,6 +59,12 @@ def choose_study() -> Study | None:
     if st.session_state.get(_KIND, kinds[0]) not in kinds:  # a question of another topic
         st.session_state[_KIND] = kinds[0]
 
+    if len(kinds) == 1:
+        study = studies[kinds[0]]
+        st.session_state[_KIND] = study.kind
+        st.markdown(f"**{plain(study.question)}**  \n:small[{plain(f'{study.title} · {study.paper}')}]")
+        return study
+
     def stay() -> None:  # as the search chose
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
@@ -117,7 +123,8 @@ def _json_with_digest(spec: SpaceSpec) -> str:
 def introduce(study: Study) -> None:
     """Draw links to the papers' tables and figures that the study reproduces."""
     if rows := rows_of_study(study.kind):
-        _row_links(rows, "In the papers:")
+        compared = sorted(rows, key=lambda row: "nothing to measure" in row.why_not)  # these come last
+        _row_links(compared, "In the papers:")
 
 
 def _row_links(rows: Sequence[PaperRow], label: str, with_paper: bool = False) -> None:
@@ -203,8 +210,9 @@ def _follow(runs: StudyRuns) -> None:
     left = f" · {cost_in_words(standing.seconds_left)} left"
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        total = counted(standing.total, "run")
-        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{message}")
+        now = f"{standing.running:,} under way" if standing.running else "starting"
+        done = f"{standing.done:,} of {counted(standing.total, 'run')} done, {now}"
+        st.progress(standing.done / standing.total, text=f"{done}{left}{message}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=_stop, args=(runs,))
 
 
@@ -276,9 +284,14 @@ def _results(runs: StudyRuns, live: bool) -> None:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
     if live and runs.bundled_group(queue().store):  # no count: the bar above is drawn at another moment
-        st.caption("The other runs shown came with Relscope. Yours replace them one by one.")
+        own = _table(runs, own=True)
+        waits = "Until your first run is done, the runs of Relscope are shown."
+        st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
+        table = table if own.empty else own
     report = study_report(runs, table, queue().store)
-    st.markdown(f"**{plain(report.sentence)}**")
+    answer, colon, rest = report.sentence.partition(": ")
+    whole = not colon or "(" in answer  # not an answer and what it rests on, but one sentence
+    st.markdown(f"**{plain(report.sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
     chart = _figure(runs, table)
     if chart and not live:
         exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
@@ -290,10 +303,11 @@ def _results(runs: StudyRuns, live: bool) -> None:
         _runs(runs, table)
 
 
-def _table(runs: StudyRuns) -> pd.DataFrame:
-    """The table of the runs, those of this machine before those of Relscope. Each is read once, because a
-    finished run never changes."""
-    rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
+def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
+    """The table of the runs, those of this machine before those of Relscope, or the `own` ones alone. Each is
+    read once, because a finished run never changes."""
+    keys = [key for key in runs.keys if not (own and queue().store.bundled_group(key))]
+    rows = {number: row for number, key in enumerate(runs.keys) if key in keys and (row := _row(key))}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 

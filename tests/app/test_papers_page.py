@@ -40,7 +40,7 @@ def test_a_study_opens_the_row_that_it_answers_and_the_row_its_study(page):
     open_row(page, "inverse-figure-3")
     assert any(text.value.startswith("**The study δ × ω of the pruned inverse:**") for text in page.markdown)
     page.click("papers.explore-inverse-figure-3-pruning")
-    assert page.radio(key="studies.kind").value == "pruning"
+    assert page.session_state["studies.kind"] == "pruning"
     page.click("studies.row-inverse-figure-3")
     assert page.session_state["research.tab"] == "Papers"
     assert [line.label.startswith("**Figure 3**") for line in page.expander] == [True]

@@ -26,7 +26,8 @@ def page(first_start):
 
 
 def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
-    study = study_of(first_start.radio(key="studies.kind").value)
+    study = study_of(first_start.session_state["studies.kind"])
+    assert not first_start.radio  # the topic has one question
     runs = StudyRuns(study, StudySpec.of(study))
     assert runs.table(whole_queue().store).shape[0] == len(runs)
     assert [element for element in first_start.main if element.type == "plotly_chart"]
@@ -38,7 +39,7 @@ def test_studies_are_listed_by_topic_and_searched_in_all_topics(first_start):
     assert page.radio(key="studies.kind").options[0] == "How many anchors does it take?"
     assert page.radio(key="studies.kind").value == "anchor-count"
     page.change("text_input", "studies.search", "pruned inverse")
-    assert page.radio(key="studies.kind").value == "pruning"
+    assert page.session_state["studies.kind"] == "pruning"
     page.change("text_input", "studies.search", "table 5")
     found = [button.label for button in page.button if (button.key or "").startswith("studies.found")]
     assert found == ["Table 5, Relative representations", "Table 5, Bootstrapping anchors"]
@@ -77,6 +78,7 @@ def test_runs_that_were_stopped_here_can_be_resumed(first_start):
     assert "all done" not in first_start.captions
     assert panel._table(runs)["key"].map(store.bundled_group).isna().sum() == 1, "the others stay"
     assert len(panel._table(runs)) == 60
+    assert len(panel._table(runs, own=True)) == 1
     (again,) = (button for button in first_start.button if button.key == "studies.here")
     assert again.label.startswith("Resume: 1 of 60 runs done · about")
 
