@@ -47,6 +47,7 @@ from relcore.stitch.stitching import (
     stitch_matrices,
     summary_table,
 )
+from relcore.stitch.try_it import why_not
 
 Cell = tuple[str, int, int]  # method, encoder, head
 
@@ -456,7 +457,7 @@ def page(workspace: Workspace) -> None:
     setup, details = choose(workspace)
     above = st.container()
     best = draw(setup, details)
-    if setup is not None:
+    if setup is not None and not all(map(why_not, setup.specs)):
         shown = above.expander(_try_it(setup), icon=":material/draw:", key=_TRY, on_change="rerun")
         with shown:
             if shown.open:

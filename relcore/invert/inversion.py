@@ -519,6 +519,7 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
 
 
 _FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score relative to a direct map's; a condition number
+_NEARLY_ALL = 0.98  # of the dimensions: fewer are a loss worth a note
 
 
 def _notes(inversion: Inversion) -> list[str]:
@@ -532,7 +533,7 @@ def _notes(inversion: Inversion) -> list[str]:
     """
     spec, notes, width = inversion.spec, [], inversion.shape[1]
     pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors
-    if inversion.rank < width:
+    if inversion.rank < _NEARLY_ALL * width:
         lower = pruned and left_out
         which = "The anchors that are kept" if lower else "The anchors"
         more = f" Choose more anchors{', or lower δ' * lower}." * (inversion.kept < width)
