@@ -57,7 +57,8 @@ _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
 _BY_HELP = (
     "Auto: each setting of a grid is cross-validated on the anchors (four folds), and the best is fitted on"
-    " all of them. The scored rows are not used for this. By hand: your own numbers."
+    " all of them. The scored rows are not used for this. By hand: your own numbers. The"
+    " map follows the slider; colours and scores follow when you let go."
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
 _CHOSEN = "relscope.invert-chosen"  # the values that were last tuned on held-out anchors
