@@ -422,6 +422,11 @@ def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> Migratio
 
 
 def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
+    if setup.items() is None and all(map(str.isdecimal, setup.old.ids)):
+        messages.info(
+            "Nothing to judge by: load the texts of these rows beside them, in Data.", ":material/info:"
+        )
+        return
     titles = {name: TITLES[name] for name in _judgeable(result)}
     best = result.verdict.option if result.verdict.option in titles else next(iter(titles))
     option = segments("Compare the old model with", titles, f"judge.option-{len(titles)}-{best}", best)
@@ -701,7 +706,12 @@ def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray
 
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
-    st.markdown(_carried_out(result))
+    option = result.option_at(st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus))
+    unneeded = f"The recommended “{TITLES.get(option)}” needs no adapter. " * (option in ("keep", "re-embed"))
+    carried = (
+        f"the recommended “{TITLES[option]}”" if option in _CODES else "bridge, query both models and cascade"
+    )
+    st.markdown(f"{unneeded}These files carry out {carried}.")
     st.markdown(
         f"**{ADAPTERS[result.adapter].title}**, fitted on {result.n_pairs:,} pairs: maps"
         f" {setup.new.dimension:,}-dimensional new queries to the space in which the"
@@ -722,30 +732,10 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
         f" finds: faiss, LanceDB or a list. {onnx}"
     )
-    option = _exported(result)
     code = _REWRITTEN if option == "twice" and result.rewrites_corpus else _CODES.get(option)
     st.code(code or _CODES["bridge"], language="python")
     if not result.rewrites_corpus:
         st.caption("corpus(…) only scales the old vectors to length 1. The index stays as it is.")
-
-
-def _exported(result: MigrationResult) -> str:
-    """The option that is recommended for the rows of the user's corpus."""
-    return result.option_at(st.session_state.get(_ROWS.format(result.n_corpus), result.n_corpus))
-
-
-def _carried_out(result: MigrationResult) -> str:
-    """A sentence on the option that the files implement, beside the recommended one."""
-    option = _exported(result)
-    recommended = f"recommended “{TITLES.get(option)}”"
-    files = "These files carry out “bridge”, “query both models” and “cascade”"
-    sentences = {
-        "": f"{files}.",
-        "keep": f"The {recommended} needs no adapter. {files}.",
-        "cascade": f"These files carry out the {recommended}: {result.explained['cascade']} ({CASCADE}).",
-        "re-embed": f"The {recommended} needs no adapter. {files}, for example until all rows are embedded.",
-    }
-    return sentences.get(option, f"These files carry out the {recommended}.")
 
 
 def archive(setup: MigrateSetup, result: MigrationResult) -> bytes:
