@@ -33,6 +33,11 @@ export default function ({ setTriggerValue }) {
   const close = () => innerWidth < 769 && document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
   document.addEventListener("keydown", ({ key }) => key === "Escape" && close());
   document.addEventListener("click", ({ target }) => target.closest?.("[data-testid=stSidebarNavLink]") && setTimeout(close, 300));
+  // A press outside of an open menu closes it, and Streamlit drops the click; closed before the press, a link is followed.
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (!document.querySelector("[data-testid=stPopoverBody]") || !target.closest?.("a[data-testid$=NavLink]")) return;
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  }, true);
   // Each change of the address's settings adds an entry to the history, so that "back" would do nothing at first.
   const push = history.pushState.bind(history);
   history.pushState = (state, unused, address) => {
