@@ -506,11 +506,11 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 
 
 def excess(check: Check) -> str:
-    """A check in words: ``"churn .547 (share of …; alarm above the noise level, .001, + .050)"``."""
+    """A check in words: ``"churn .547 (share of …; allowed: .050 above the noise level, .001)"``."""
     usual = "what was broken before" if check.measure.situation == ROWS else "the noise level"
     return (
-        f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; alarm above"
-        f" {usual}, {_low(check.measure.noise)}, + {short(check.threshold)})"
+        f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; allowed:"
+        f" {short(check.threshold)} above {usual}, {_low(check.measure.noise)})"
     )
 
 

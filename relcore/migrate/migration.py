@@ -155,20 +155,20 @@ def verdict_of(
     harms = "re-embed" in gains and gains["re-embed"].high < 0
     quality, rivals = f"Search quality (nDCG@{k}, at most 1)", [_TOLD[name] for name in close]
     if option != "keep":
-        answer = told = MOVES[option] + ", do not re-embed" * harms
-        told += f" (too close to call: {and_list(rivals)})" if close else ""
+        answer = MOVES[option] + ", do not re-embed" * harms
         lines = [f"{quality} rises from {means['keep']} to {means[option]} ({changes[option]})"]
-    elif close:
-        answer = told = f"Undecided between {and_list([_TOLD['keep'], *rivals])}"
-        lines = [f"{quality} is {means['keep']} with the old model, which costs least"]
     else:
-        answer = told = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
-        lines = [f"{quality} is {means['keep']} with the old model"]
+        answer = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
+        answer = "Undecided, keep the old model for now" if close else answer
+        lines = [f"{quality} is {means['keep']} with it"]
+    verb = "is" if len(close) == 1 else "are"
+    told = f"{answer} ({and_list(rivals)} {verb} too close to call)" if close else answer
     if harms:
         lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
         cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
     if close:
-        reached = and_list(f"{_TOLD[name]} reaches {means[name]}" for name in close)
+        first, *others = (f"{_TOLD[name]}{{}} {means[name]}" for name in close)
+        reached = and_list([first.format(" reaches"), *(one.format("") for one in others)])
         lines.append(f"{reached[:1].upper()}{reached[1:]}: too close to call on {n_queries}")
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
@@ -396,11 +396,11 @@ class MigrationResult(Reported):
         return [rows, costs]
 
     def cost_sentence(self, rate: Rate = UNKNOWN) -> str:
-        """What the recommended option embeds, its cost, and how few pairs score nearly as high; "" without
-        a recommendation.
+        """What the recommended option embeds, its cost, and how few pairs score nearly as high; "" if
+        nothing is.
         """
         option = self.verdict.option
-        if not option:
+        if option in ("", "keep"):
             return ""
         least = [
             point

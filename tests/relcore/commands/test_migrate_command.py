@@ -32,7 +32,7 @@ JUDGED = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--qrels",
 def test_the_sentence_comes_first_and_formats_agree(run, vectors):
     text = run("migrate", "old.npz", "new.npz", *JUDGED)
     assert text.startswith(
-        ("Keep the old model", "Bridge", "Query both models", "Re-embed", "Undecided between")
+        ("Keep the old model", "Bridge", "Query both models", "Re-embed", "Undecided, keep")
     )
     assert "by the judgements, nDCG@10 is" in text.splitlines()[0]
     found = json.loads(run("migrate", "old.npz", "new.npz", *JUDGED, "--json"))

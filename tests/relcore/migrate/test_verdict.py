@@ -109,7 +109,9 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
         name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.3, Q)))
     }
     undecided = verdict_of(even, bootstrap, **settings, relevance="labels")
-    assert undecided.sentence.startswith("Undecided between keeping the old model and bridging: ")
+    assert undecided.sentence.startswith(
+        "Undecided, keep the old model for now (too close to call: bridging): "
+    )
     assert undecided.headline.endswith(": too close to call on 400 queries.")
     unjudged = verdict_of(samples, bootstrap, **settings, relevance="neighbours")
     assert (unjudged.option, unjudged.is_clear) == ("", False)
