@@ -413,7 +413,8 @@ def _chart(
         exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
         if chart == "map" and len(universe.names) <= MOST_LINED:
-            told += " On a line: how often the nearest row in the other model is the same row."
+            told += " On a line: how often the nearest row in the other model is the same row; hover over a"
+            told += " dot for all."
         if picked in by_name:
             told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
         elif pick:

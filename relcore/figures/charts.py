@@ -214,8 +214,14 @@ class Diagram:
         return self.alt
 
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
-        """The place and the text of each line: not its middle, where two lines may cross."""
-        return [(0.6 * self.points[i] + 0.4 * self.points[j], text) for (i, j), text in self.lines.items()]
+        """The place and the text of each line that has room for it: not its middle, where two may cross."""
+        told, reach = [], np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
+        for (i, j), text in self.lines.items():
+            place = 0.6 * self.points[i] + 0.4 * self.points[j]
+            others = np.array([*self.points, *(other for other, _ in told)])
+            if (np.abs(others - place) > reach).any(axis=1).all():
+                told.append((place, text))
+        return told
 
     def table(self) -> pd.DataFrame:
         """The points as a table: name, x, y."""

@@ -227,7 +227,7 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
             axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
         axes.margins(0.2)
         axes.set_aspect("equal", adjustable="datalim")
-        axes.set(xticks=[], yticks=[])
+        axes.set_axis_off()
         return _fit_around(figure, axes, [], style)
 
 
