@@ -110,7 +110,7 @@ def test_the_sentence_has_every_number(base, bootstrap, rng):
     }
     undecided = verdict_of(even, bootstrap, **settings, relevance="labels")
     assert undecided.sentence.startswith(
-        "Undecided, keep the old model for now (too close to call: bridging): "
+        "Undecided, keep the old model for now (bridging is too close to call): "
     )
     assert undecided.headline.endswith(": too close to call on 400 queries.")
     unjudged = verdict_of(samples, bootstrap, **settings, relevance="neighbours")
