@@ -194,13 +194,12 @@ class Universe(Reported):
             )
         share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
         same, by_chance = percent(share), f"(by chance {percent(chance)})"
-        found = f"the same row in {same} of cases {by_chance}"
+        found = f"is the same row in {same} of cases {by_chance}"
         if self.same_class:
             alike, guess = map(percent, self.same_class)
-            found = (
-                f"of its class in {alike} of cases (by chance {guess}), the same row in {same} {by_chance}"
-            )
-        text = f"Take a row of one model into another: the nearest row there is {found}."
+            found = f"has the same class in {alike} of cases (by chance {guess}), and"
+            found += f" is the same row in {same} {by_chance}"
+        text = f"Take a row of one model into another: the nearest row there {found}."
         if self.best_chance and known.max() <= self.best_chance.high:
             text += " So the models find the same row no more often than by chance."
         elif n < _FEWEST_JUDGED:

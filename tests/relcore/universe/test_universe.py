@@ -286,7 +286,9 @@ def test_a_universe_and_a_comparison_name_their_questions():
     ]
     universe = Universe.fit(spaces)
     assert universe.same_class == pytest.approx((1, 0.25), abs=0.05)
-    assert "is of its class in 100 % of cases (by chance 25 %), the same row in" in universe.headline()
+    assert (
+        "has the same class in 100 % of cases (by chance 25 %), and is the same row in" in universe.headline()
+    )
     assert Universe.fit(family(2)).same_class is None
     noise = [
         LatentSpace(rng.normal(size=(N, 4)), IDS, labels=labels) for rng in map(np.random.default_rng, (1, 2))
