@@ -39,25 +39,28 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
 
 def _go_on() -> None:
     """Open Explore with the new spaces, once, if there is a pair to compare."""
-    if st.session_state.pop(session.COMPARE_ENCODED, False) and (pair := jobs.pair_to_compare()):
+    if st.session_state.get(session.COMPARE_ENCODED) and (pair := jobs.pair_to_compare()):
         _compare(pair)
+    st.session_state.pop(session.COMPARE_ENCODED, None)
 
 
 def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
-    st.session_state.pop(session.COMPARE_ENCODED, None)
+    begun = st.session_state.pop(session.COMPARE_ENCODED, None)
     if others := [space_name(spec) for spec in jobs.new_spaces() if spec not in pair]:
         more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
         session.announce(f"“Add model” shows {more}, too.")
     encoded, history = session.workspace().spaces, session.history()
-    if (history.undo_step or "").startswith("encode "):
-        history.undo()  # to encode and to compare is one click, so it is one step
+    # To encode and to compare is one click, so it is one step.
+    while begun and len(history.steps[0]) >= begun and history.undo_step.startswith("encode "):
+        history.undo()
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair, encoded)
     go(EXPLORE)
 
 
 def _start(*given: Any) -> None:
     # Submitted in the run that follows: the next click breaks off a long callback.
-    st.session_state.update({session.COMPARE_ENCODED: True, session.ENCODE: given})
+    begun = len(session.history().steps[0]) + 1  # the first step that joins encodings
+    st.session_state.update({session.COMPARE_ENCODED: begun, session.ENCODE: given})
     sources.forget()
 
 

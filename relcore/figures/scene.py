@@ -557,7 +557,7 @@ def map_names(
         dot = 0.25 * line
         put(row, text, color, offsets, np.hstack([places[rows] - dot, places[rows] + dot]))
     for row, n in _heaps(scene, pane) if scene.named else ():
-        beside(row, f"{n:,} rows", "", 0.2 * line)
+        beside(row, f"{n:,} rows here", "", 0.2 * line)
     for row, text in zip(anchors.tolist(), labels, strict=False):
         if row not in ringed or text.isdigit():  # its name is there
             beside(row, text, "", star / 2)

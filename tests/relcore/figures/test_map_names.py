@@ -139,4 +139,4 @@ def test_found_rows_have_their_names_first_and_rows_on_one_spot_are_counted(make
     assert not {"80", "75"} & set(names(replace(scene, marked=np.arange(60, 90))))  # too many for rings
     points = scene.panes[0].coordinates.copy()
     points[61:64] = points[60] = [5.0, 5.0]
-    assert "4 rows" in names(replace(scene, panes=(Pane("p", points),)))
+    assert "4 rows here" in names(replace(scene, panes=(Pane("p", points),)))
