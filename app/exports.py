@@ -31,9 +31,8 @@ _GROUPS = {
     ),
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
-        "Recipe: all settings; `relscope figure FILE` draws them again. Python script: the same settings as"
-        " code, to read and change. Keep your data files: both read them again. A selection and pairs of Link"
-        " are not in them.",
+        "Recipe: all settings; in a terminal, `relscope figure FILE` draws them again. Python script: the"
+        " same as code. Both read your data files again; a selection and pairs of Link are not kept.",
     ),
 }
 _FAILED = "relscope.failed-exports"
