@@ -149,7 +149,7 @@ def _say_if_paired(workspace: Workspace, n_shared: int) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if n_shared >= FEWEST_SHARED:
             told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
-            st.markdown(f"{told} Link is for rows without common ids; here you can test it.", width="content")
+            st.markdown(f"{told} Here you can test Link on them.", width="content")
             look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
             if st.button("Compare these rows in Explore", **look):
                 go(EXPLORE)
