@@ -6,19 +6,11 @@ itself: in absolute coordinates nothing is there, relative to 300 anchors it sta
 
 import numpy as np
 
-from relcore import (
-    Matrices,
-    MatrixPanel,
-    RelativeProjection,
-    chart_exportable,
-    load_words,
-    match,
-    select_anchors,
-)
+import relcore as rs
 
 words = ("king", "queen", "river", "sea", "red", "green", "monday", "winter", "bread", "horse")
-pair = match(load_words("word2vec-novels"), load_words("fasttext-novels"))
-anchors = select_anchors(pair.source.take(~np.isin(pair.ids, words)), 300)
+pair = rs.match(rs.load_words("word2vec-novels"), rs.load_words("fasttext-novels"))
+anchors = rs.select_anchors(pair.source.take(~np.isin(pair.ids, words)), 300)
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -28,9 +20,9 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 spaces = (pair.source, pair.target)
 absolute = [space.take(space.rows(words)).vectors for space in spaces]
-fitted = [RelativeProjection().fit(space, anchors=anchors) for space in spaces]
+fitted = [rs.RelativeProjection().fit(space, anchors=anchors) for space in spaces]
 relative = [projection.transform(rows) for projection, rows in zip(fitted, absolute, strict=True)]
 forms = {"absolute": absolute, "relative": relative}
-panels = tuple(MatrixPanel(form, words, words, cosines(*forms[form])) for form in forms)
-figure = chart_exportable(Matrices(panels, (-1, 1), "cosine", "Cosines of ten words in both models."))
+panels = tuple(rs.MatrixPanel(form, words, words, cosines(*forms[form])) for form in forms)
+figure = rs.chart_exportable(rs.Matrices(panels, (-1, 1), "cosine", "Cosines of ten words in both models."))
 figure.save("nearest_words.html")

@@ -30,6 +30,7 @@ CARD = {
     "version": "1",
     "candidates": "old",
     "n_candidates": 20,
+    "weight": 0.5,
     "scores": [{"name": "nDCG@10", "value": 0.4, "low": 0.3, "high": 0.5, "n": 9}],
 }
 PLAN = {"layout": 1, "queries": ["unit", "affine", "unit"], "corpus": ["unit"], "card": CARD}

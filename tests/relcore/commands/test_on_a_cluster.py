@@ -44,7 +44,7 @@ def test_what_is_read_and_written_is_here(scheduler, tmp_path, capsys, own_store
     os.environ["RELSCOPE_STORE"] = str(own_store.root)
     ran = [
         ["project", "a", "--anchors", "12", "-o", "projected"],
-        ["invert", "a", "b", "--anchors", "12", "-o", "inverted"],
+        ["invert", "a", "b", "--anchors", "12", "-o", "inverted.npz"],
         ["adapt", "bridge", "a", "adapted"],
         ["encode", "texts.csv", "--encoder", "tfidf", "--dimensions", "2", "-o", "encoded.npz"],
         ["link", "a", "b", "--hide", "--pairs", "20", "-o", "links.jsonl"],
@@ -53,6 +53,6 @@ def test_what_is_read_and_written_is_here(scheduler, tmp_path, capsys, own_store
     for command in ran:
         asked = [] if command[0] == "study" else ["--scheduler", scheduler]
         assert main([*command, *asked]) == 0, (command, capsys.readouterr().err)
-    made = ["projected", "inverted", "adapted", "encoded.npz", "links.jsonl", "runs.csv"]
+    made = ["projected", "inverted.npz", "adapted", "encoded.npz", "links.jsonl", "runs.csv"]
     assert [name for name in made if not (tmp_path / name).exists()] == []
     assert os.listdir(tmp_path / "elsewhere") == []
