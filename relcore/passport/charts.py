@@ -1,4 +1,5 @@
-"""The figures of both checks, and the tasks of the page: embed the anchors, and name a recipe."""
+"""The figures of both checks (of a passport, of a collection), and two tasks of their page: embed the
+anchors, and name a recipe."""
 
 from __future__ import annotations
 
@@ -76,8 +77,8 @@ class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of Mini
 
 @dataclass(frozen=True, kw_only=True)
 class PassportChart(Recipe, figure="passport"):
-    """The figure of a check. `passport` is a space, such as a passport's file. `new` is a space with its ids;
-    if it is None, MiniLM embeds the texts. `anchors` are some of its ids."""
+    """The figure of a passport's check. `passport` is a space, such as the file of a passport. `new` is a
+    space with the same ids; if it is None, MiniLM embeds the texts. `anchors` are some of the ids."""
 
     passport: SpaceSpec
     new: SpaceSpec | None = None
@@ -97,9 +98,9 @@ class PassportChart(Recipe, figure="passport"):
 
 
 def chart_of(passport: Passport, new: LatentSpace) -> Lines:
-    """For each anchor, the cosine of its two vectors, and the correlation of its cosines with the other
-    anchors; chance levels come from mismatched anchors. If the widths differ, the largest change of a cosine
-    replaces the first."""
+    """A chart with two values for each anchor: the cosine of its two vectors, and the correlation of its old
+    and new cosines with the other anchors. Chance levels come from mismatched anchors. If the widths differ,
+    the first value is the largest change of a cosine with another anchor."""
     ids, X, Y = paired_anchors(passport, new)
     change = check(passport, new)
     X, Y = (X, Y) if change.cosine is None else common_dimensions(X, Y)
@@ -133,7 +134,7 @@ _DRAWN = 3000  # rows of a map
 
 @dataclass(frozen=True, kw_only=True)
 class CheckChart(Recipe, figure="check"):
-    """The map of a checked space: its two longest axes, with the first-ranked rows in colour. `trusted` are
+    """The map of a checked space on its two longest axes, with the first-ranked rows in colour. `trusted` has
     rows of the right model."""
 
     space: SpaceSpec
@@ -149,8 +150,8 @@ class CheckChart(Recipe, figure="check"):
 
 
 def map_of(space: LatentSpace, checked: Checked) -> Lines:
-    """A map of unit rows, a random sample of at most 3,000, in which the rows that `check` ranks first are
-    coloured."""
+    """A map of unit rows, in which the rows that `check` ranks first are coloured. It shows a random sample
+    of at most 3,000 rows."""
     drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
     places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
     first = checked.suspected_rows

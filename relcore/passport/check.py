@@ -1,4 +1,4 @@
-"""check: whether one model made a collection of vectors, at three levels of evidence."""
+"""check: test whether a single model made a collection of vectors, at three levels of evidence."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from relcore.spaces.ids import RowNumbers
 from relcore.spaces.matching import shared_ids
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, row_hashes
 
-FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # rows of a collection that is split; rows of a trusted sample
-_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # shares and rank correlation; rows per dimension
+FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # fewest rows of a split collection; of a trusted sample
+_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # a share; a rank correlation; rows per dimension
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
-_PADDED = 8  # final zeros; in rows of int8, fewer may be chance
-_SHOWN = 10  # rows of a report
+_PADDED = 8  # number of final zeros; in rows of int8, fewer may be chance
+_SHOWN = 10  # number of rows in a report
 _HEADS = {"log_ratio": "log odds of another model", "unlike": "on axes unused by trusted rows (theirs: 1)"}
 
 MARKS = {
@@ -67,17 +67,19 @@ class Checked(Reported):
     ----------
     marks : name of `MARKS` → numbers (m,) of the rows stored in that way
     slope, slope_high : float, optional
-        The slope between the two parts whose axes differ most, over `axes` held-out axes, with the upper end
-        of its 95 % interval: 1 as within one model, 0 in other coordinates. None for the reason in `unfit`.
+        The slope between the two parts whose axes differ most, over `axes` held-out axes, and the upper end
+        of its 95 % interval. It is 1 within one model, and 0 if the coordinates differ. If parts could not be
+        compared, it is None, and `unfit` has the reason.
     log_ratio : (n,) float32
-        Log likelihood ratio of the smaller to the larger part: a ranking, whose first `count` rows are
+        Log likelihood ratio of the smaller to the larger part. It ranks the rows; the first `count` rows are
         estimated to be in the smaller part.
     unlike : (n,) float32
-        Energy along the short axes of the trusted rows, relative to theirs; empty without a trusted sample.
+        Energy of each row along the short axes of the trusted rows, divided by the energy of the trusted
+        rows; empty without a trusted sample.
     change : Change, optional
-        The change of a passport's anchors, if they are among the rows.
+        The change of the anchors of a passport, if they are among the rows.
     named : str
-        The known model whose short axes the larger part has; "" for none.
+        The known model with the same short axes as the larger part; "" if there is none.
     fitted : int
         Number of rows that were used to find the parts.
     """
@@ -112,20 +114,20 @@ class Checked(Reported):
 
     @property
     def partial_marks(self) -> dict[str, np.ndarray]:
-        """The marks that only some rows have; repeated rows do not suggest a second model."""
+        """The marks that only some rows have, without repeated rows, which do not suggest a second model."""
         return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
 
     @property
     def ranks(self) -> np.ndarray:
-        """The score that ranks the rows (n,), highest for rows likeliest of another model. It is that of the
-        smaller part if there are or may be two models, else that of the trusted rows; empty without
-        either."""
+        """The score (n,) that ranks the rows, highest for rows that are likeliest of another model. It is
+        `log_ratio` if there are or may be two models. Otherwise it is `unlike`, which is empty without
+        trusted rows."""
         return self.log_ratio if self.verdict in ("two models", "suspicious") else self.unlike
 
     @property
     def suspected_rows(self) -> np.ndarray:
-        """The first-ranked rows (n,), as many as are estimated to be of another model; a tenth if there is no
-        estimate."""
+        """Whether each row (n,) is suspected: the first `count` rows of the ranking, or a tenth of the rows
+        if there is no estimate. Without a ranking, these are the rows with marks that only some rows have."""
         if not len(self.ranks):
             return np.isin(np.arange(self.n), [row for rows in self.partial_marks.values() for row in rows])
         most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
@@ -133,7 +135,7 @@ class Checked(Reported):
 
     @property
     def first_in_words(self) -> str:
-        """A phrase on what the `suspected_rows` have in common."""
+        """A phrase that says what the `suspected_rows` have in common."""
         if self.verdict in ("two models", "suspicious"):
             return "likelier of another model"
         return "least like the trusted rows (a tenth)" if len(self.unlike) else "stored in another way"
@@ -160,7 +162,7 @@ class Checked(Reported):
 
     @property
     def limits(self) -> list[str]:
-        """Limits of the levels that were used: what they cannot see."""
+        """Sentences on what the levels that were used cannot detect."""
         used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
         return [LIMITS[level] for level, there in used.items() if there]
 
@@ -213,18 +215,18 @@ def check(
     *,
     random_state: int = 0,
 ) -> Checked:
-    """Whether one model made the rows (n, d), with a ranking of rows that may be of another model.
+    """Test whether a single model made the rows (n, d), and rank rows that may be of another model.
 
-    There are three levels. Exact marks show how numbers were stored. `trusted` rows of the right model, 100
-    or more, give its short axes; they need not be paired, nor the same texts. Without any reference, two
-    parts of the rows are compared by their short axes. Anchors of a trusted passport that are among the rows
-    are compared one by one. Passports of `known` models with fingerprints name the larger part's family. Each
-    level states what it cannot detect.
+    There are three levels. First, exact marks show how numbers were stored. Second, 100 or more `trusted`
+    rows of the right model give its short axes; their texts may differ from those of the collection. Third,
+    two parts of the rows are compared by their short axes, which needs no reference. If `trusted` is a
+    passport, its anchors that are among the rows are compared one by one. Passports of `known` models with
+    fingerprints name the family of the larger part. Each level states what it cannot detect.
 
     Raises
     ------
     SpaceError
-        Fewer than two rows; trusted rows of another width, or too few of them.
+        Fewer than two rows; trusted rows of another width; too few trusted rows.
 
     Source: our measurement, docs/check.md.
 
@@ -279,7 +281,8 @@ def check(
 
 
 def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
-    """The short axes of the fingerprint, or of the rows; if they do not fit None, or an error if `needed`."""
+    """The short axes of a passport's fingerprint, otherwise of the trusted rows. If the width does not fit,
+    or there are too few rows: an error if `needed`, otherwise None."""
     if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
         return axes
     sample = trusted.space if isinstance(trusted, Passport) else as_space(trusted, "trusted")
@@ -314,7 +317,8 @@ def _unfit(X: Rows, distinct: int) -> str:
 
 
 def marks_of(X: Rows) -> dict[str, np.ndarray]:
-    """For each name of `MARKS` that rows (n, d) bear, their row numbers; marks show how rows were stored."""
+    """For each name of `MARKS`, the numbers of the rows (n, d) with this mark, which shows how they were
+    stored. Marks without rows are left out."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in MARKS}
     used = []
     for block in row_blocks(len(X)):
@@ -334,8 +338,8 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
 
 
 def _on_steps(rows: np.ndarray) -> np.ndarray:
-    """Which rows hold whole multiples of a step, at most 256 of them. The step is the smallest difference of
-    two numbers, or 1/127 of the largest number."""
+    """Which rows hold whole multiples of a step, at most 256 different ones. Two steps are tried: the
+    smallest difference between two numbers, and 1/127 of the largest number."""
     sizes = np.sort(np.abs(rows), axis=1)
     largest = np.maximum(sizes[:, -1:], np.finfo(np.float32).tiny)
     steps = np.diff(sizes, axis=1)
@@ -351,10 +355,11 @@ FAR, MARGIN = 2.5, 0.7
 
 
 def name_of(X: Rows, known: Sequence[Passport]) -> str:
-    """The known model whose fingerprint fits the rows (n, d), by its passport; "" for none.
+    """The name of the known model whose passport has a fingerprint that fits the rows (n, d); "" if there is
+    none.
 
-    The distance is the mean, over a fingerprint's axes, of log(mean square ÷ the model's). It must be below
-    2.5, and at least .7 below that of any other model.
+    The distance is the mean, over the axes of a fingerprint, of log(mean square ÷ mean square of the model).
+    It must be below 2.5, and at least .7 below the distance of every other model.
     """
     far = {}
     for passport in known:
@@ -373,7 +378,7 @@ def name_of(X: Rows, known: Sequence[Passport]) -> str:
 
 @dataclass(frozen=True)
 class CheckRows(Task[Checked], kind="check", version=2, title="Check for a second model"):
-    """The task that checks a space, the first one, with a second one as trusted rows, if given."""
+    """The task that checks the first space. A second space, if given, holds trusted rows."""
 
     random_state: int = 0
 

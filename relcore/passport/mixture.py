@@ -1,14 +1,14 @@
-"""Test whether a collection holds vectors of two models: do the two parts that differ most share their short
-axes?
+"""Test whether a collection holds vectors of two models. The test compares the short axes of the two parts
+that differ most.
 
 Topics, languages and duplicates move the long axes of a space. The axes that a model hardly uses are the same
-for all its texts. So rows are split by two Gaussians that fit best, and the variances of one part are
-compared along the axes of the other. Log variances rise together (slope 1) within a model, and not at all
-(slope 0) in other coordinates. Rows are split by every other dimension and compared on the rest, because an
-axis that was used to choose rows is no evidence about them.
+for all its texts. So the rows are split by the two Gaussians that fit them best, and the variances of both
+parts are compared along the axes of one part. Within a model, the log variances rise together (slope 1). If
+the two parts have different coordinates, they do not (slope 0). The split uses every other dimension, and the
+comparison uses the remaining ones, because an axis that was used to choose rows is no evidence about them.
 
-The rows are brought into one random order. Wherever a sample or a half of a part is needed, it is the first
-rows in this order. So equal parts have equal slopes, however they were found.
+The rows are shuffled once. Each sample of a part, and the first half of a part, consists of its first rows in
+this order. So equal parts have equal slopes, however they were found.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from relcore.base.rows import Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.spaces.space import row_hashes
 
-MIXED, SUSPECTED = 0.25, 0.3  # thresholds for the upper end of a slope, see benchmarks/check_rates.md
+MIXED, SUSPECTED = 0.25, 0.3  # limits of the upper end of a slope's interval: benchmarks/check_rates.md
 LEAST = 20  # rows of a part; the variances of fewer rows mean little
 FITTED = 20_000  # largest number of rows used by a fit
 _STARTED, _FROM = 5000, 4000  # rows among which starts are chosen; rows on which a Gaussian is fitted
 _LONG = 30  # axes used to group rows at first
-_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # how often groups are halved; starts of each kind; steps of each start
-_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # share of rows that is a start
-_SETTLED = 1e-3  # share of the rows that may still change sides
-_SHORTEST = 0.01  # of the median variance; shorter ones, such as unused dimensions, count as this
+_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts of each kind; steps from a start
+_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # share of the rows that is in a start part
+_SETTLED = 1e-3  # a search ends if at most this share of the rows changes parts
+_SHORTEST = 0.01  # of the median variance: the least variance of an axis, also of unused dimensions
 _SHRUNK = 0.02  # of the mean: the smallest mean square along a short axis, which few rows estimate badly
 _MANY = 10  # rows per dimension for which squares are reliable
 
 
 class Slope(NamedTuple):
-    """How far two parts share their axes: 1 as within a model, 0 in other coordinates; with the upper end of
-    its 95 % interval over the `axes`."""
+    """How far two parts share their axes: 1 within a model, 0 if their coordinates differ. `high` is the
+    upper end of the 95 % interval over the `axes`."""
 
     value: float
     high: float
@@ -55,7 +55,8 @@ class TwoParts(NamedTuple):
     fitted : int
         Number of rows that were used to find the parts.
     uneven : bool
-        Whether the larger part's short axes differ in length; if they do not, they identify no model.
+        Whether the variances along the larger part's short axes differ; if they do not, the axes identify no
+        model.
     """
 
     slope: Slope
@@ -65,16 +66,16 @@ class TwoParts(NamedTuple):
 
 
 class ShortAxes(NamedTuple):
-    """The axes (d, c) that a model hardly uses, and its mean squares (c,) along them. They are the shortest
-    axes of the second moment of unit rows. They are the same for all texts of a model."""
+    """The axes (d, c) that a model hardly uses, and the mean squares (c,) of its rows along them. The axes
+    are the shortest of the second moment of unit rows; they are the same for all texts of a model."""
 
     axes: np.ndarray
     squares: np.ndarray
 
     @classmethod
     def of(cls, *samples: np.ndarray, most: int | None = None) -> ShortAxes:
-        """The short axes of samples of rows (n, d), such as domains, with equal weights; at most half of the
-        axes."""
+        """The short axes of samples of rows (n, d), at most half of all axes. All samples, such as domains,
+        have equal weights."""
         moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
         count = min(most or len(values), len(values) // 2)
@@ -82,12 +83,13 @@ class ShortAxes(NamedTuple):
         return cls(axes[:, :count].astype(np.float32), np.maximum(values[:count], floor).astype(np.float32))
 
     def energy(self, X: Rows) -> np.ndarray:
-        """Mean square of unit rows (n, d) along the axes, relative to the sample's: (n,) float32."""
+        """The mean square of each unit row (n, d) along the axes, divided by that of the sample, an array
+        (n,) float32."""
         return np.square(Engine().map_rows(X, self.axes / np.sqrt(self.squares), unit=True)).mean(axis=1)
 
     def distance(self, X: Rows) -> float:
-        """Distance of rows (n, d) from the model: the mean, over axes, of log(mean square ÷ the model's); 0
-        for the model's own rows."""
+        """The distance of rows (n, d) from the model: the mean, over the axes, of log(mean square ÷ mean
+        square of the model). It is 0 for the model's own rows."""
         squares = np.square(Engine().map_rows(X, self.axes, unit=True)).mean(axis=0, dtype=np.float64)
         return float(np.log(np.maximum(squares, 1e-12) / self.squares).mean())
 
@@ -99,7 +101,8 @@ class _Gaussian(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray) -> _Gaussian:
-        """The Gaussian of the first rows of (n, d); the covariance is shrunk to a multiple of identity."""
+        """The Gaussian of the first rows of X (n, d). Its covariance is shrunk towards a multiple of the
+        identity."""
         X = X[:_FROM]
         (n, d), (mean, covariance) = X.shape, _covariance(X)
         shrinking = max(0.02, d / (d + 2 * n))
@@ -137,15 +140,15 @@ def _covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The even and the odd dimensions of unit rows (n, d). Columns are no principal axes of the rows, so
-    choices made on one half do not affect the other."""
+    """The even and the odd dimensions of unit rows (n, d). The columns are not principal axes of the rows, so
+    choices made on one half do not affect the other half."""
     units = unit_rows(np.asarray(X))
     return np.ascontiguousarray(units[:, ::2]), np.ascontiguousarray(units[:, 1::2])
 
 
 def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
-    """The slope of the log variances of rows B (m, d) along the axes of rows A (n, d) over those of A. The
-    axes come from the first half of A, its variances from the other half."""
+    """The slope of a regression, over the axes of rows A (n, d): log variances of rows B (m, d) against log
+    variances of A. The axes come from the first half of A, and the variances of A from its second half."""
     half = len(A) // 2
     _, axes = Engine().eigh(_covariance(A[:half])[1])
     variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[half:], B)]
@@ -157,8 +160,8 @@ def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
 
 
 def between(X: np.ndarray, second: np.ndarray) -> Slope:
-    """`shared_axes` of two parts of the rows, by the axes of the larger part; also by those of the smaller
-    part if it has enough rows, and then the higher slope."""
+    """The slope `shared_axes` of two parts of the rows, by the axes of the larger part. If the smaller part
+    has enough rows, its axes give a second slope, and the higher of the two is returned."""
     A, B = X[~second], X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
     slope = shared_axes(A, B)
@@ -171,7 +174,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     n = len(X)
     some = np.random.default_rng((random_state, 40)).permutation(n)[:FITTED]
     rows = np.asarray(X[some])
-    # Equal rows, and rows of one constant, vary along no axis.
+    # Equal rows vary along no axis; neither do rows with one number in all dimensions.
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
@@ -182,7 +185,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     if not kept:
         return TwoParts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
     best, second = _least_shared_parts(even, odd, kept)
-    # The same with the roles of odd and even dimensions exchanged: the higher slope counts.
+    # Repeat with the roles of the odd and even dimensions exchanged; the higher slope counts.
     other, again = _least_shared_parts(odd, even, [second])
     best = max(best, other, key=lambda one: one.high)
     models = _Pair.of(even, second), _Pair.of(odd, again)
@@ -196,9 +199,9 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
 
 
 def _are_uneven(X: np.ndarray) -> bool:
-    """Whether the shorter axes of one half of the rows have more uneven variances in the other half than rows
-    of equal variance have in 99 of 100 draws."""
-    from scipy.special import chdtri  # the quantile of chi-squared; the first page does not wait for SciPy
+    """Whether the variances along the short axes are uneven. The axes come from one half of the rows, the
+    variances from the other half. The limit is exceeded by one in 100 draws of rows with equal variances."""
+    from scipy.special import chdtri  # imported here, because SciPy would delay the first page
 
     first, rest = np.array_split(X, 2)
     axes = Engine().eigh(_covariance(first)[1])[1][:, : X.shape[1] // 2]
@@ -209,7 +212,8 @@ def _are_uneven(X: np.ndarray) -> bool:
 
 
 def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Start parts (n,): from two groups of the rows, and rows with the most energy on short axes."""
+    """The parts from which the search starts, each an array (n,). Some hold the rows of two groups; others
+    hold the rows with the most energy along the short axes."""
     n, some = len(X), X[:_STARTED]
     models = [_Gaussian.of(some[rows]) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
     likely = [model.log_likelihood(X) for model in models]
@@ -224,13 +228,13 @@ def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _highest(values: np.ndarray) -> list[np.ndarray]:
-    """Parts (n,) with the rows of the highest values, one for each of `_SHARES`."""
+    """For each of `_SHARES`, the part (n,) with this share of the rows, those with the highest values."""
     ranks = np.argsort(np.argsort(-values))
     return [ranks < size for share in _SHARES if (size := round(share * len(values))) >= LEAST]
 
 
 def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
-    """Groups of rows, halved repeatedly by 2-means on their longest axes."""
+    """Groups of rows, made by repeated 2-means on the longest axes of each group."""
     if not levels or len(rows) < 6 * LEAST:
         return [rows]
     part = X[rows]
@@ -251,20 +255,21 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
 def _least_shared_parts(
     X: np.ndarray, other: np.ndarray, starts: list[np.ndarray]
 ) -> tuple[Slope, np.ndarray]:
-    """The lowest slope between two parts on the `other` dimensions, and the parts. Rows move to the part
-    where they are likelier by X, repeatedly, until few still move."""
+    """The lowest slope between two parts on the `other` dimensions, and these parts. In each step, rows move
+    to the part where they are likelier by X; the search ends when few rows move."""
     found = []
     for start in starts:
         part, lowest = start, np.inf
         for _ in range(_STEPS):
             found.append((slope := between(other, part), part))
             lowest = min(lowest, slope.high)
-            if slope.high > lowest + 0.05:  # from here on parts only get worse
+            if slope.high > lowest + 0.05:  # further steps only make the parts worse
                 break
             now = _Pair.of(X, part).log_ratio(X) > 0
             changed = np.count_nonzero(now != part)
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
                 break
             part = now
-    # The lowest, not the last: a small part of another model would then take rows that are rare in both.
+    # The step with the lowest slope counts, not the last one: by then, a small part of another model has
+    # taken rows that are rare in both models.
     return min(found, key=lambda one: one[0].high)

@@ -1,8 +1,8 @@
 """Passports: anchors published with their vectors, so that others can check and bridge a model.
 
 A passport is a safetensors file that every command can also read as a space (docs/passport.md): `vectors` (n,
-d), `gram` (n, n), `ids`, and a card that names the model. 32 anchors can tell apart rounding, a rotation,
-another prompt and another model.
+d), `gram` (n, n), `ids`, and a card that names the model. With 32 anchors, the check distinguishes rounding,
+a rotation, another prompt and another model.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from relcore.encoders.transformers import PretrainedText
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # layout 2 has a fingerprint
-FINGERPRINT, DOMAINS = 48, 3  # axes; least number of domains
-FEWEST, ENOUGH, MOST = 8, 32, 4096  # anchors
+FINGERPRINT, DOMAINS = 48, 3  # axes of a fingerprint; least number of domains
+FEWEST, ENOUGH, MOST = 8, 32, 4096  # fewest and most anchors
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 
@@ -68,7 +68,7 @@ class _Header:
 
 @dataclass(frozen=True, eq=False)
 class Passport:
-    """n anchors by id (usually texts), with `vectors` (n, d) float32 and the card of their model.
+    """The ids of n anchors (usually texts), their `vectors` (n, d) float32, and the card of their model.
 
     The `fingerprint`, if there is one, has the 48 axes that the model uses least, from at least three
     domains; `relcore.check` uses it to name the model of a collection.
@@ -120,7 +120,7 @@ class Passport:
         return LatentSpace(self.vectors, self.ids, name=self.card.model or "passport")
 
     def with_fingerprint(self, domains: Sequence[np.ndarray]) -> Passport:
-        """This passport with a fingerprint of rows (n, d) of at least three domains."""
+        """This passport with a fingerprint, which is made of rows (n, d) of at least three domains."""
         if len(domains) < DOMAINS or {rows.shape[1] for rows in domains} != {self.vectors.shape[1]}:
             got = ", ".join(f"{len(rows):,} × {rows.shape[1]}" for rows in domains) or "none"
             raise SpaceError(
@@ -130,7 +130,7 @@ class Passport:
         return replace(self, fingerprint=ShortAxes.of(*domains, most=FINGERPRINT))
 
     def to_bytes(self) -> bytes:
-        """The bytes of the file; equal passports give equal bytes."""
+        """The content of the file as bytes; equal passports give equal bytes."""
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
@@ -141,7 +141,7 @@ class Passport:
         return file_bytes(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-        """The change of the anchors; see the function `check`."""
+        """The change of the anchors, as returned by the function `check`."""
         return check(self, new, random_state)
 
     def save(self, path: str | Path) -> None:
@@ -152,7 +152,8 @@ class Passport:
 
     @classmethod
     def load(cls, path: str | Path) -> Passport:
-        """Raises a SpaceError for another or a damaged file, and for a later layout."""
+        """Read a passport. Raises a SpaceError for a file that is no passport, is damaged, or has a later
+        layout."""
         path = expand_home(path)
         header, tensors = checked_tensors(path, KEY, _Header, LAYOUT, "a passport")
         kinds = {name: (tensor.dtype.kind, tensor.ndim) for name, tensor in tensors.items()}
@@ -181,8 +182,9 @@ class Passport:
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:
-    """The anchors of pictures: ``sha256:`` and a digest of width and height (32 bits each, little-endian) and
-    of the pixels as 8-bit RGB, row by row. So a picture has the same anchor in any lossless format."""
+    """The anchors of pictures. Each is ``sha256:`` and a digest of two things: width and height (32 bits
+    each, little-endian), and the pixels as 8-bit RGB, row by row. So a picture has the same anchor in any
+    lossless format."""
     anchors = []
     for image in images:
         rgb = image.convert("RGB")
@@ -192,7 +194,8 @@ def picture_anchors(images: Iterable[Image]) -> list[str]:
 
 
 def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
-    """Which rows of float32 X (n, d) each of float16 and bfloat16 represents exactly, (n,) each."""
+    """For float16 and for bfloat16, which rows of the float32 array X (n, d) it represents exactly, an array
+    (n,)."""
     with np.errstate(over="ignore"):
         half = (X.astype(np.float16).astype(np.float32) == X).all(axis=1)
     return {"float16": half, "bfloat16": ~(np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any(axis=1)}
@@ -227,19 +230,19 @@ ADVICE = {
     "changed recipe": "Find out what changed, or embed all rows again.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
 }
-EXACT = 2e-5  # of a row's largest number: changes by another batch size or processor
-ROUNDED = 0.2  # of the rows' spread: changes by int8 are .02, by 4 bits .15, by the shortest prefix .28
-COMPUTED = 0.01  # of the same: a model that computes with 16 bits; larger changes must lie on a grid
-ON_GRID = 2.5  # .99 quantile by median of the changes within their step: 1.98 on a grid, 3.8 of normal noise
-KEPT, APART = 0.06, 3.0  # of the same: limit for unmoved rows; how many times as far all others must be
-LEAST_KEPT = 0.1  # share of the anchors; in another order a few rows keep their place by chance
-LENGTHS = 0.01  # of a row's length: changes by int8 are at most .005
+EXACT = 2e-5  # of a row's largest number: another batch size or processor changes numbers by less
+ROUNDED = 0.2  # of the rows' spread: int8 changes numbers by .02, 4 bits by .15, the shortest prefix by .28
+COMPUTED = 0.01  # of the rows' spread: changes in 16-bit models; larger changes must lie on a grid
+ON_GRID = 2.5  # .99 quantile ÷ median of the changes within their step: 1.98 on a grid, 3.8 for normal noise
+KEPT, APART = 0.06, 3.0  # of the rows' spread: limit of unmoved rows; others must move APART times as far
+LEAST_KEPT = 0.1  # of the anchors; if the order has changed, a few rows keep their place by chance
+LENGTHS = 0.01  # of a row's length: int8 changes it by at most .005
 SAME_GRAM, GRAM_APART = (
     0.985,
     0.06,
 )  # a rotation with 5 % of noise: .9991 and .019; a short prefix: .955 and .16
-EXACT_GRAM = 1e-3  # with the same axes, noise but no rotation changes cosines by more
-DRAWS, FEW_DRAWS = 1999, 199  # permutations and samples of the anchors; few for Gram matrices
+EXACT_GRAM = 1e-3  # if the axes are the same, noise changes cosines by more, and a rotation does not
+DRAWS, FEW_DRAWS = 1999, 199  # number of permutations and samples of the anchors; fewer for Gram matrices
 LEAST_P = 0.01
 LEAST_VALUE = 1e-5  # of the largest singular value; smaller ones are float32 rounding
 
@@ -271,13 +274,13 @@ class Change(Reported):
     gram_apart : float
         The largest change of one of these cosines, 0 … 2.
     scale : float
-        Median ratio of a row's new length to its old one.
+        Median, over the rows, of the ratio of the new length to the old one.
     missing : int
         Number of anchors that the new vectors lack.
     named : str
-        The recipe that makes the new vectors, if one of those tried does.
+        The recipe that makes the new vectors; "" if none of the recipes that were tried does.
     others : ids
-        If "mixed", the anchors whose vectors are of another model or recipe.
+        The anchors whose vectors are of another model or recipe, if the kind is "mixed".
     """
 
     kind: str
@@ -293,8 +296,8 @@ class Change(Reported):
 
     @property
     def others_in_words(self) -> str:
-        """A sentence on the anchors, and with 95 % the share of the rows, that have vectors of another model;
-        "" if none."""
+        """A sentence on the share of the anchors with vectors of another model, with its 95 % interval for
+        all rows; "" if there is none."""
         if not self.others:
             return ""
         from scipy.stats import beta
@@ -347,13 +350,14 @@ class Change(Reported):
 
 
 def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-    """The kind of change between a passport and `new`: vectors of the anchors (n, e) in order, or a space
-    with their ids.
+    """The kind of change between a passport and `new`. `new` is an array (n, e) with the vectors of the
+    anchors in the passport's order, or a space with their ids.
 
     Raises
     ------
     SpaceError
-        Fewer than `FEWEST` of the anchors, or another number of rows without ids.
+        A space with fewer than `FEWEST` of the anchors; an array whose number of rows is not the number of
+        anchors.
     """
     ids, X, Y = paired_anchors(passport, new)
     n, rng, widths = len(X), np.random.default_rng((random_state, 8)), (X.shape[1], Y.shape[1])
@@ -384,16 +388,16 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
 
 
 def common_dimensions(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides (n, d) and (n, e) on their common dimensions, without final ones that are zero in all rows
-    of one side."""
+    """The arrays X (n, d) and Y (n, e), cut to their common dimensions. Final dimensions are left out if they
+    are zero in all rows of X or of Y."""
     width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))
     return X[:, :width], Y[:, :width]
 
 
 def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
-    """Whether whitened rows of X and Y (n, d) have a higher mean product than permuted ones, p ≤ `LEAST_P`.
-
-    Whitened, because few directions hold most of a layer's variance, and they differ between layers.
+    """Whether whitened rows of X and Y (n, d) have a higher mean product than permuted rows, p ≤ `LEAST_P`.
+    The rows are whitened because few directions hold most of a layer's variance, and these differ between
+    layers.
     """
     sides = []
     for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)):
@@ -410,14 +414,14 @@ def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
 
 
 def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
-    """The correlation over a bootstrap sample, without the cosine of a row to itself."""
+    """The correlation of cosines over a bootstrap sample of rows, without the cosine of a row with itself."""
     first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
     places = first[first != second], second[first != second]
     return correlation(old[places], now[places])
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Pearson's r of two arrays (m,), −1 … 1; 0 if one of them is constant."""
+    """The Pearson correlation of two arrays (m,), −1 … 1; 0 if one of them is constant."""
     x, y = x - x.mean(), y - y.mean()
     lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
     return float(x @ y) / lengths if lengths else 0.0
@@ -426,8 +430,8 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
 def paired_anchors(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The anchors (m,) that `new` has, their vectors in the passport (m, d), and those in `new` (m, e);
-    errors as in `check`."""
+    """The anchors (m,) that `new` has, their vectors in the passport (m, d), and their vectors in `new` (m,
+    e). Raises as `check`."""
     new = as_space(new)
     by_order = isinstance(ids_of(new), RowNumbers)
     if by_order and len(new) == len(passport.ids):
@@ -446,8 +450,8 @@ def paired_anchors(
 
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
-    """ "same", "rounded" or "rescaled" if the rows of Y (n, d) have the directions of the rows of X; "mixed"
-    if only some have; else "". Also which rows (n,) have not."""
+    """The kind of change, and which rows (n,) of Y have another direction than in X. The kind is "same",
+    "rounded" or "rescaled" if all directions are kept. It is "mixed" if only some are, otherwise ""."""
     none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
     if not all(size.all() for size in sizes):
         return "", none
@@ -458,7 +462,7 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     enough = np.count_nonzero(~others) >= max(2, LEAST_KEPT * len(X))
     if others.any() and enough and moved[others].min() >= APART * KEPT:
         near = unit_rows(Y[others]) @ unit_rows(X).T
-        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise the anchors are in another order
+        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise, the order has changed
             return "mixed", others
     size = float(np.sqrt(np.square(moved).mean()))
     if size > ROUNDED or (size > COMPUTED and not _on_grid(X, change)):
@@ -469,8 +473,8 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
 
 
 def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
-    """Whether the changes of the numbers X (n, d) look like rounding: uniform within a step. The step is that
-    of a float, or constant in a row, in a dimension or in all of X."""
+    """Whether the changes of the numbers X (n, d) look like rounding, that is, uniform within a step. Four
+    steps are tried: that of a float, and a constant one in each row, in each dimension, and in all of X."""
     squares, least = np.square(change), np.finfo(float).tiny
     steps = [
         2.0 ** np.frexp(X)[1],
@@ -484,7 +488,7 @@ def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
     return False
 
 
-# The recipe that made them: if the model is available, likely recipes are tried.
+# The recipe that made the vectors: if the model is available, likely recipes are tried.
 
 PROMPTS = (
     "",
@@ -495,11 +499,12 @@ PROMPTS = (
     "Represent this sentence for searching relevant passages: ",
 )
 POOLINGS = ("mean", "cls")
-NAMED = 0.999  # mean cosine
+NAMED = 0.999  # least mean cosine of a recipe that fits
 
 
 def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
-    """“prompt, pooling, output” → vectors (n, d) of the texts, each after the prompt."""
+    """Name of a recipe (“prompt, pooling, output”) → vectors (n, d) of the texts, with the prompt before each
+    text."""
     from relcore.encoders.encoder import Dataset
 
     items = list(texts)
@@ -514,7 +519,8 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
 
 
 def model_at_hand(name: str) -> PretrainedText:
-    """A model with all its layers: "minilm", or a transformers folder."""
+    """The model with this name and all its layers. The name is "minilm" or the path of a transformers
+    folder."""
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
     folder = minilm_folder() if name == "minilm" else model_folder(name)
@@ -523,7 +529,7 @@ def model_at_hand(name: str) -> PretrainedText:
 
 
 def latest(name: str) -> PretrainedText:
-    """`model_at_hand` with only its last layer."""
+    """The model that `model_at_hand` returns, with only its last layer."""
     encoder = model_at_hand(name)
     return replace(encoder, layers=encoder.layers[-1:])
 
@@ -531,15 +537,15 @@ def latest(name: str) -> PretrainedText:
 def name_recipe(
     encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
-    """The prompt, pooling and layer of this model that give the vectors `new` (n, e) of the texts; "" if none
-    does."""
+    """The recipe (prompt, pooling and layer of this model) that gives the vectors `new` (n, e) of the texts;
+    "" if none does."""
     return fitting(recipes_of(encoder, texts, prompts), new)
 
 
 def recipes_of(
     encoder: PretrainedText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
 ) -> dict[str, np.ndarray]:
-    """`encode_texts` with both poolings and all `layers`."""
+    """The vectors of `encode_texts`, with both poolings and all `layers`."""
     tried: dict[str, np.ndarray] = {}
     for pooling in POOLINGS:  # the class token's embedding is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")

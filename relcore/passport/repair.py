@@ -17,13 +17,15 @@ from relcore.spaces.space import LatentSpace
 def map_to_space(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
 ) -> np.ndarray:
-    """Rows X (m, d) mapped into the space of rows Y (n, e), (m, e) float32. The map is fitted on pairs (2, p)
-    of row numbers, 10 or more, and the other rows; or on all rows without pairs.
+    """The rows X (m, d) mapped into the space of the rows Y (n, e), an array (m, e) float32. The map is
+    fitted on 10 or more pairs (2, p) of row numbers and on the unpaired rows. Without pairs, it is fitted on
+    all rows.
 
     Raises
     ------
     SpaceError
-        Fewer pairs; without pairs, fewer than 1,000 rows on a side, or rows that cannot be linked.
+        Fewer than 10 pairs; without pairs, fewer than 1,000 rows in X or in Y, and rows that cannot be
+        linked.
     """
     means = mean_row(X), mean_row(Y)
     first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
@@ -52,14 +54,15 @@ def map_to_space(
 def repair(
     space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
 ) -> tuple[LatentSpace, str]:
-    """The space with its smaller part mapped into the space of the larger one, and a sentence on the quality
-    of the map. `again` has rows of the smaller part, embedded by the larger part's model. A third of them is
-    hidden from `map_to_space`, and is searched among all rows before and after.
+    """The space with its smaller part mapped into the space of the larger part, and a sentence on the quality
+    of the map. `again` has rows of the smaller part, embedded again by the model of the larger part. A third
+    of these rows is held out of `map_to_space`, and searched among all rows before and after the repair.
 
     Raises
     ------
     SpaceError
-        A single part, ids of `again` that are not in the smaller part, and as `map_to_space`.
+        A collection with a single part; ids of `again` that are not in the smaller part; errors of
+        `map_to_space`.
     """
     X, small = np.array(space.vectors), checked.suspected_rows
     if checked.verdict not in ("two models", "suspicious"):
