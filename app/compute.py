@@ -1,4 +1,4 @@
-"""Caches around relcore, keyed by value or by content digest, because Streamlit hashes only a sample of a
+"""Caches around relcore. The keys are values or content digests, because Streamlit hashes only a sample of a
 large array."""
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from relcore.spaces.space import LatentSpace, n_equal_rows
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
-DIFFERENCE_ROWS = 20_000  # on which a change of the scores is measured
+DIFFERENCE_ROWS = 20_000  # most rows on which a change of the scores is measured
 LEAST_HELD_OUT = 5
-_MOST_KEPT = 20_000_000  # similarities: 80 MB for each of two spaces
-_TOGETHER = ("relative", "whitened")  # in one pass
+_MOST_KEPT = 20_000_000  # similarities in each space, 80 MB
+_TOGETHER = ("relative", "whitened")  # computed in one pass
 
 
 def cached(
@@ -61,8 +61,8 @@ def cached(
     """A decorator that caches the last `most` results of a function for all sessions, by the content of its
     arguments.
 
-    ``key(*arguments)`` is the key if the arguments themselves are not. It runs at each call, so its errors
-    are never cached. A session waits for a result that another one is computing.
+    ``key(*arguments)`` returns the key; without `key` the arguments are the key. It runs at each call, so its
+    errors are never cached. While one session computes a result, other sessions wait for it.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -94,7 +94,8 @@ _caches: list[tuple[Lock, OrderedDict[tuple, tuple[Lock, list]]]] = []
 
 
 def forget(digests: Collection[str]) -> None:
-    """Remove cached results of spaces with these digests; the spaces themselves stay cached."""
+    """Remove all cached results that belong to spaces with these digests. The spaces themselves stay
+    cached."""
     for changing, results in _caches:
         with changing:
             for name, (_, values) in list(results.items()):
@@ -112,11 +113,11 @@ def _content(argument: Any) -> Hashable:
     return getattr(argument, "digest", argument)
 
 
-_digest = MadeOnce(digest_of)  # of a read-only array
+_digest = MadeOnce(digest_of)  # each read-only array is hashed once
 
 
 def is_paired_by_order(*pair: SpaceSpec) -> bool:
-    """Whether only an order that nobody has confirmed pairs the rows of two spaces."""
+    """Whether the rows of two spaces are paired only by their order, which nobody has confirmed."""
     return is_pairing_unknown(pair, [load_space(spec) for spec in pair])
 
 
@@ -125,10 +126,10 @@ def pair_key(pair: Match) -> str:
 
 
 def file_stamps(paths: Sequence) -> Stamps:
-    """The times of change and the sizes of these files, or of the files in these folders.
+    """The modification times and sizes of these files, or of the files in these folders.
 
-    Raises a SpaceError for a path that this session may not read: sessions share the caches, so this comes
-    first.
+    Raises a SpaceError for a path that this session may not read. Sessions share the caches, so call this
+    before a cached function.
     """
     paths = [access.readable_path(path) for path in paths]
     files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
@@ -148,7 +149,7 @@ def _readable(spec: SpaceSpec) -> tuple[SpaceSpec, Stamps]:
 
 @cached(24, "Reading the space …", key=_readable)
 def load_space(spec: SpaceSpec) -> LatentSpace:
-    """The space of a spec; a file is read again when it has changed."""
+    """The space that a spec describes. A file that has changed is read again."""
     if removed := unscored_ids(spec):
         space = load_space(with_unscored(spec, ()))
         return space.with_columns(ids=mark_unscored(space.ids, removed))
@@ -172,7 +173,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
-# The key contains the stamps, because a space on disk refuses to be read after its file changed.
+# The key contains the stamps, because a space on disk raises an error once its file has changed.
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
 def matched_pair(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
@@ -180,7 +181,7 @@ def matched_pair(*specs: SpaceSpec) -> Match:
 
 @cached(64, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
 def shared_rows(*specs: SpaceSpec) -> int | str:
-    """How many rows these spaces share, or why they cannot be compared."""
+    """The number of rows that these spaces share, or the reason why they cannot be compared."""
     try:
         return len(match(*map(load_space, specs)))
     except SpaceError as error:
@@ -190,12 +191,13 @@ def shared_rows(*specs: SpaceSpec) -> int | str:
 def represent(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
 ) -> tuple[np.ndarray, ...]:
-    """The spaces relative to anchors, whitened, or rotated onto each other; large results are not cached."""
+    """The spaces in this representation: relative to anchors, whitened, or rotated onto each other. Large
+    results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     return (translation.represent if large else _represent)(pair, pane, anchors, spec)
 
 
-# 20,000 rows × 300 anchors × 2 spaces are 48 MB.
+# The similarities of 20,000 rows to 300 anchors take 48 MB for two spaces.
 _represent = cached(6)(translation.represent)
 directions = cached(16)(pane_maps.Directions.of)
 
@@ -213,9 +215,8 @@ def _pca_key(
 
 @cached(48, key=_pca_key)
 def pca_coordinates(pair: Match, drawn: View, *settings: Any) -> tuple[list[np.ndarray], str]:
-    """PCA coordinates of the drawn rows of each space, and a note; `settings` are pane, anchors, projection
-    and reduction.
-    """
+    """PCA coordinates of the drawn rows of each space, and a note. `settings` are the pane, the anchors, the
+    projection and the reduction."""
     pair, drawn, *settings = _pca_key(pair, drawn, *settings)
     coordinates, note = pane_maps.pca_pair(pair, drawn.rows, *settings, directions)
     for space in coordinates:
@@ -233,12 +234,12 @@ diagnose = cached(32)(similarity.diagnose_anchors)
 
 @cached(16, "Comparing neighbourhoods …")
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """The drawn rows, or a sample of them, by the share of neighbours kept in the other space, smallest
-    first."""
+    """For the drawn rows, or a sample of them, the share of neighbours that they keep in the other space. The
+    table is sorted by this share, smallest first."""
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
-# Live scores. Passes are cached, so that the difference to the next anchors needs no pass of its own.
+# Live scores. The aligned vectors are cached, so the difference to other anchors need not compute them again.
 
 
 @cached(96)
@@ -248,7 +249,7 @@ def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[
 
 @cached(8)
 def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, AlignedPair]:
-    """The cached passes by representation; `live_scores` fills them."""
+    """The cached aligned vectors by representation. It begins empty, and `live_scores` fills it."""
     return {}
 
 
@@ -258,7 +259,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """The number of rows that are scored: all but anchors, removed suspects and unconfirmed links."""
+    """The number of rows that are scored: all except anchors, removed suspects and unconfirmed links."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
@@ -283,7 +284,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
-    """k, at most the number of held-out rows; the same for all representations."""
+    """k, but at most the number of held-out rows. It is the same for all representations."""
     return max(1, min(k, n_held_out(pair, anchors) - (convention == "mutual")))
 
 
@@ -297,12 +298,13 @@ def live_scores(
     *,
     alone: bool = False,
 ) -> dict[str, Score]:
-    """All scores of one representation, with a random sample of the held-out rows as queries.
+    """All scores of one representation. The queries are a random sample of the held-out rows.
 
-    Relative and whitened are computed in one pass, unless the page shows this one `alone`.
+    The scores relative to anchors and whitened are computed in one pass. If the page shows only this
+    representation, set `alone` to compute only this one.
     """
     k, anchors = scored_neighbours(pair, anchors, k, convention), needed_anchors(pane, anchors)
-    spec = spec if pane in _TOGETHER else ProjectionSpec()  # the other representations do not use it
+    spec = spec if pane in _TOGETHER else ProjectionSpec()  # other representations do not use the projection
     metrics = tuple(comparison.metrics_of_a_pair())
     lock, scores = kept_scores(pair, anchors, spec, k, convention, metrics)
     with lock:
@@ -344,8 +346,8 @@ def score_differences(
     k: int,
     convention: str,
 ) -> dict[str, Interval]:
-    """The change of each score between two sets of anchors, on the same held-out rows, at most
-    `DIFFERENCE_ROWS`."""
+    """The change of each score between two sets of anchors. Both sets are scored on the same held-out rows,
+    at most `DIFFERENCE_ROWS`."""
     both = tuple(dict.fromkeys((*now, *before)))
     sample = comparison.sample_pair(pair, both, DIFFERENCE_ROWS)
     k, kept = scored_neighbours(sample, both, k, convention), {}
@@ -379,7 +381,8 @@ def view(pair: Match, workspace: Workspace) -> View:
 
 
 def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
-    """These rows coloured by labels, by a number or by a column; none of them is a pivot."""
+    """A view of these rows, coloured by labels, by a number or by a column. None of them is an
+    example row."""
     spec = replace(workspace.view, pivots=())
     return columns.with_color_column(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
 
@@ -395,7 +398,7 @@ def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
 
 
 def cells(workspace: Workspace) -> columns.Cells:
-    """A function that reads a column of the two spaces' tables."""
+    """A function that returns the cells of a column in the tables of the two spaces."""
     return lambda name: _cells(workspace.source, workspace.target)(name)
 
 
@@ -410,7 +413,8 @@ prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:
-    """The `stamp` of a space, or of an encoding's table. Raises if the session may not read it."""
+    """The `stamp` of a space, or that of the table behind an encoding. Raises a SpaceError if the session may
+    not read it."""
     if spec.dataset is None or spec.dataset.source != "file":
         return stamp(spec)
     return file_stamps([dataset_place(spec.dataset)])
@@ -423,7 +427,7 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 
 
 def table_columns(workspace: Workspace) -> list[str]:
-    """The columns of both spaces' tables, each name once; [] if a table cannot be read now."""
+    """The columns in the tables of both spaces, each name once. If a table cannot be read now, []."""
     names: list[str] = []
     source, target = workspace.source, workspace.target
     # Two files of vectors often share their table, which takes seconds to open.
@@ -437,7 +441,7 @@ def table_columns(workspace: Workspace) -> list[str]:
 
 
 def rows_table(pair: Match, workspace: Workspace, rows: np.ndarray, items: Any = None) -> pd.DataFrame:
-    """Rows (m,) with their texts and all that is known of them."""
+    """A table of rows (m,) with their texts and everything that is known about them."""
     texts = items.texts if items is not None and items.has_texts else None
     return columns.rows_table(pair, rows, table_columns(workspace), cells(workspace), texts)
 
@@ -448,12 +452,12 @@ def _facets_key(pair: Match, workspace: Workspace) -> tuple:
 
 @cached(6, "Reading the columns …", key=_facets_key)
 def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
-    """The columns that the rows of the pair can be filtered by."""
+    """The columns by which the rows of the pair can be filtered."""
     return columns.facets_of(pair, columns.filter_columns(pair, table_columns(workspace)), cells(workspace))
 
 
 def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
-    """`all_facets`, and a facet for rows that the filter keeps by their ids."""
+    """The columns of `all_facets`, and a facet for the rows that the filter keeps by their ids."""
     return (*all_facets(pair, workspace), *columns.selected_facet(pair, workspace.look.filter))
 
 
@@ -463,8 +467,8 @@ def _filtered_key(pair: Match, workspace: Workspace) -> tuple:
 
 @cached(8, key=_filtered_key)
 def filtered_pair(pair: Match, workspace: Workspace) -> Match:
-    """The pair restricted to the filtered rows and the anchors; anchors outside the filter are never
-    scored."""
+    """The pair restricted to the filtered rows and the anchors. Anchors that the filter hides are kept but
+    never scored."""
     met = passing(workspace_facets(pair, workspace), workspace.look.filter, len(pair))
     anchors = np.zeros(len(pair), dtype=bool)
     anchors[pair.source.rows(workspace.anchors)] = True

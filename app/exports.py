@@ -1,4 +1,5 @@
-"""The export menu: every figure as interactive page, print file, picture, numbers and recipe."""
+"""The export menu. Every figure can be saved as an interactive page, a print file, a picture, numbers or a
+recipe."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from relcore.compare.scene import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
-# The exports of a figure: its formats by kind, and a line about them.
+# The exports of a figure: its formats by kind, and a sentence about them.
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
@@ -47,7 +48,7 @@ def chart(
     key: str,
     picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
 ) -> None:
-    """Draw a Plotly figure with its alternative text; `picked` is called with the clicked points."""
+    """Draw a Plotly figure with its alternative text. A click on points calls `picked` with them."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
     clicks = {}
     if picked:
@@ -55,12 +56,12 @@ def chart(
             "on_select": lambda: picked(st.session_state[key].selection.points),
             "selection_mode": "points",
         }
-    # Its tools would cover the titles; a double click still shows everything again.
+    # Plotly's tools would cover the titles. Without them, a double click still resets the axes.
     st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt, **clicks)
 
 
 def figure(drawn: Exportable, key: str, bar: str = "") -> None:
-    """Draw a figure and its export bar, named by default after the first part of the key."""
+    """Draw a figure and its export bar. `bar` is the key of the bar, by default the first part of `key`."""
     chart(drawn.interactive(theme()), key)
     export_bar(drawn, bar or key.partition(".")[0])
 
@@ -72,27 +73,27 @@ def download(label: str, data: Any, name: str, media: str, key: str, **look: Any
 
 
 def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None = None) -> None:
-    """Draw the export menu of a figure; `atlas` returns its rows as a table for Embedding Atlas."""
-    shown = theme()  # files are made in another thread, which does not know the page
+    """Draw the export menu of a figure. `atlas` returns the rows of the figure as a table for Embedding
+    Atlas."""
+    shown = theme()  # another thread makes the files and cannot read the page's theme
     look = {"icon": ":material/download:", "type": "tertiary"}
     with menu("Export", f"export-{key}", **look) as is_open:
         if is_open:
             _formats(figure, key, shown, atlas)
         else:
-            st.space(320)  # the menu opens where there is room
+            st.space(320)  # room for the menu to open below
 
 
 @cache
 def _import_paper() -> None:
-    """Import Matplotlib, once, in another thread while the user reads the menu. It takes seconds, and
-    browsers block a download that starts long after its click if another one came between.
-    """
+    """Import Matplotlib once, in another thread, while the user reads the menu. The import takes seconds. If
+    a download starts long after its click and another click came between, browsers block it."""
     Thread(target=import_module, args=("relcore.figures.paper",), daemon=True).start()
 
 
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
     _import_paper()
-    formats = st.container(key=f"formats-{key}")  # shown above their settings
+    formats = st.container(key=f"formats-{key}")  # the formats appear above their settings
     with st.expander("Print style", icon=":material/tune:"):
         style = _style_choosers(key)
         full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(
@@ -119,7 +120,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
             made = partial(_export_bytes, failed, label, atlas if kind == "parquet" else make)
             with row:
                 download(label, made, figure.filename(kind), media, f"export-{key}-{kind}", icon=None)
-        if atlas and title == "Numbers":  # the maps of Explore
+        if atlas and title == "Numbers":  # only the maps of Explore have this export
             with row:
                 _latex_of_scores(key)
             about += " LaTeX: the scores. Embedding Atlas: a table for this free viewer of large maps."
@@ -143,7 +144,8 @@ def _latex_of_scores(key: str) -> None:
 
 
 def _export_bytes(failed: dict[str, str], label: str, make: Callable[[], bytes]) -> bytes:
-    """The bytes of an export, made in another thread when its button is clicked; records what failed."""
+    """The bytes of an export. They are made in another thread when the user clicks the button. An error is
+    recorded in `failed`."""
     failed.pop(label, None)
     try:
         return make()

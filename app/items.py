@@ -1,4 +1,4 @@
-"""The sentence or the picture of an id, for hover, inspector and tables."""
+"""The sentence or the picture of an id, shown on hover, in the inspector and in tables."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ from relcore.spaces.matching import Match
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SIDE = 48  # pixels per side of pictures on a sheet that were larger
+SIDE = 48  # pixels per side to which larger pictures on a sheet are shrunk
 MOST_PIXELS = 5000 * SIDE * SIDE
-MOST_SECONDS = 12.0  # reading photographs takes longer
+MOST_SECONDS = 12.0  # reading stops after this time, as for many photographs
 LONGEST = 240  # characters of a sentence that three lines of a hover can hold
-TABLE_PICTURES = 500  # rows with a picture in a table
-ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row, and of its picture for screens twice as sharp
-_AT_ONCE = 16  # pictures in memory at once
+TABLE_PICTURES = 500  # most rows with a picture in a table
+ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row; of its picture, for sharp screens
+_AT_ONCE = 16  # most pictures in memory at once
 _SENTENCE = 90  # characters of a sentence in a cell
 _STYLE = Path(__file__).parents[1] / "assets" / "rows.css"
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
-    """Small pictures of n rows in one file; None if that would be too large, or too slow to read."""
+    """One file with small pictures of n rows. If the file would be too large, or reading takes too long,
+    None."""
     from PIL import Image, ImageOps
 
     pictures, started = iter(pictures), time.perf_counter()
@@ -67,7 +68,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
         x, y = number % columns * side, number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
         seconds = time.perf_counter() - started
-        # the first pictures of a file take longer than the others
+        # Wait before estimating the time, because the first pictures of a file take longer than the others.
         if seconds > 0.5 and number and number % _AT_ONCE == 0 and seconds * n > MOST_SECONDS * number:
             return None
     content, kind = io.BytesIO(), "PNG" if crisp else "JPEG"
@@ -86,13 +87,13 @@ def _opaque(picture: Image) -> Image:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """The digest of all bytes; Streamlit's own covers only a sample of a large file."""
+    """The digest of all bytes. Streamlit's own digest covers only a sample of a large file."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A dataset and the row number of each id in it."""
+    """A dataset, and the row number of each of its ids."""
 
     dataset: Dataset
 
@@ -101,11 +102,11 @@ class _Column:
         return pd.Index(self.dataset.ids, dtype=object)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Row numbers (m,); −1 for ids that the dataset lacks."""
+        """Row numbers (m,) of these ids. An id that the dataset lacks has −1."""
         return self.index.get_indexer(pd.Index(list(ids), dtype=object))
 
     def items(self, rows: np.ndarray) -> Iterator:
-        """The items of ascending row numbers; consecutive rows are read together."""
+        """The items of ascending row numbers. Consecutive rows are read together."""
         for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
             for start in range(0, len(run), _AT_ONCE):
                 part = run[start : start + _AT_ONCE]
@@ -119,10 +120,10 @@ class _Column:
 
 
 class Items:
-    """Texts and pictures by id, decoded on demand and cached.
+    """Texts and pictures by id, decoded when they are needed and then cached.
 
-    There are two datasets if the spaces come from two columns of one table. `problem` says why items are
-    missing.
+    There are two datasets if the spaces come from two columns of one table. If items are missing, `problem`
+    says why.
     """
 
     def __init__(self, datasets: Sequence[Dataset], problem: str = "") -> None:
@@ -130,11 +131,12 @@ class Items:
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
         self.has_texts, self.has_pictures = bool(self._texts), self._pictures is not None
-        # so one more anchor costs one picture, not hundreds
+        # The cache holds single pictures, so adding an anchor reads one picture and not hundreds.
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id on one line, "" if it has none; two columns give two lines."""
+        """The text of each id on one line. If an id has no text, "". A table with two columns gives two
+        lines."""
         columns = [column.texts(ids) for column in self._texts] or [[""] * len(ids)]
         return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)]
 
@@ -142,24 +144,25 @@ class Items:
         return self.texts([identifier])[0]
 
     def _picture(self, identifier: str, size: int) -> str:
-        """The picture as a data URI, its longer side `size` pixels; "" if it cannot be read."""
+        """The picture as a data URI; its longer side has `size` pixels. If it cannot be read, ""."""
         row = int(self._pictures.rows([identifier])[0]) if self._pictures else -1
         if row < 0:
             return ""
         try:
             content = png_thumbnail(self._pictures.dataset.item(row), size)
-        except SpaceError:  # one damaged picture must not take the page with it
+        except SpaceError:  # a damaged picture must not break the page
             return ""
         return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
     def pictures(self, ids: Sequence[str], size: int) -> list[str]:
-        """`picture` of each id, read in the order of the dataset, which is faster."""
+        """The `_picture` of each id. They are read in the order of the dataset, which is faster."""
         order = np.argsort(self._pictures.rows(ids)) if self._pictures else range(len(ids))
         pictures = {ids[i]: self.picture(ids[i], size) for i in order}
         return [pictures[identifier] for identifier in ids]
 
     def find(self, pair: Match, query: str) -> tuple[str, ...]:
-        """Ids whose text contains the query, or whose label or id equals it, ignoring case."""
+        """Ids whose text contains the query, or whose label or id equals it. Upper and lower case are the
+        same."""
         wanted = " ".join(query.casefold().split())
         labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
         rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True) if wanted else ()
@@ -170,7 +173,7 @@ class Items:
         )
 
     def sheet(self, ids: Sequence[str]) -> Sheet | None:
-        """See `make_sheet`; None if an id has no picture."""
+        """One sheet of small pictures, see `make_sheet`. If an id has no picture, None."""
         rows = self._pictures.rows(ids)
         if not len(rows) or rows.min() < 0:
             return None
@@ -183,8 +186,8 @@ class Items:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """The dataset that the compared spaces encode, or columns of their files; None if they have no texts or
-    pictures."""
+    """The texts or pictures behind the compared spaces, from their dataset or from columns of their files.
+    None if there are none."""
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None))
@@ -192,7 +195,7 @@ def items_of(workspace: Workspace) -> Items | None:
 
 
 def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
-    """The times at which the files were last changed, or the reason why this session may not read them."""
+    """The modification times of the files, or the reason why this session may not read them."""
     try:
         if isinstance(spec, SpaceSpec):
             return compute.stamp(spec)
@@ -209,13 +212,14 @@ def _items(specs: tuple[DatasetSpec | SpaceSpec, ...]) -> Items | None:
         try:
             of_rows = isinstance(spec, SpaceSpec)
             datasets += row_items(spec, compute.load_space(spec)) if of_rows else [load_dataset(spec)]
-        except SpaceError as error:  # the vectors are there and can be looked at without
+        except SpaceError as error:  # vectors can be explored without texts and pictures
             problem = str(error)
     return Items(datasets, problem) if datasets or problem else None
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A table with pictures or sentences before its column "id", and its settings for `st.dataframe`."""
+    """A copy of a table with pictures or sentences before its column "id", and the arguments for
+    `st.dataframe`."""
     items, look = items_of(workspace), {"column_config": {}}
     if items is not None and items.has_texts:
         table = table.assign(text=items.texts(list(table["id"])))
@@ -246,7 +250,7 @@ def hover_columns(
 
 
 def _read_only(texts: list[str] | None) -> np.ndarray | None:
-    """The texts as a read-only array, so that the panes need to join them only once."""
+    """The texts as a read-only array, so that the panes prepare them only once."""
     if texts is None:
         return None
     column = np.array(texts, dtype=object)
@@ -259,7 +263,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
-    """Each id as HTML: its picture, or else its sentence, or else the id."""
+    """Each id as HTML: its picture; without one, its sentence; without both, the id."""
     none = [""] * len(ids)
     pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else none
     texts = items.texts(ids) if items is not None and items.has_texts else none
@@ -272,12 +276,13 @@ def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
 
 
 def found_html(shown: str, same: bool, alike: bool) -> str:
-    """A cell with a row that was found: the `same` row as was sought, or one with an `alike` label."""
+    """A table cell with a row that a search found. `same` marks the row that was sought, `alike` a row with
+    the same label."""
     return f'<td class="{"same" if same else "alike" if alike else "other"}">{shown}</td>'
 
 
 def draw_rows(tables: str) -> None:
-    """Draw HTML tables with cells of `found_html`, and what their colours mean."""
+    """Draw HTML tables with cells of `found_html`, and a legend of their colours."""
     told = "Green: the right row. Red: another row."
     told += " No colour: another row, of the same label." * ('class="alike"' in tables)
     st.html(_STYLE)
@@ -285,10 +290,11 @@ def draw_rows(tables: str) -> None:
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
-    """Small pictures of the drawn rows. If all rows fit, one sheet of all of them serves every view."""
+    """Small pictures of the drawn rows. If the pictures of all rows fit on one sheet, every view uses that
+    sheet."""
     if items is None or not items.has_pictures:
         return None
-    with st.spinner("Reading the pictures …"):  # the cache's own spinner would cover what is still shown
+    with st.spinner("Reading the pictures …"):  # the spinner of the cache would cover the old maps
         if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items, pair, None)):
             return replace(whole, cells=whole.cells[drawn.rows])
         return _sheet(items, pair, drawn) if len(drawn.rows) < len(pair) else None
@@ -307,7 +313,8 @@ def clusters_of(
     look: scene.MapLook,
     items: Items | None,
 ) -> Clusters | None:
-    """Named clusters of the drawn rows if their colours carry no names; None if names are off."""
+    """Named clusters of the drawn rows, unless their colours already have names. If the names are switched
+    off, None."""
     if not look.named or not columns.lacks_names(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)

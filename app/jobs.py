@@ -1,4 +1,4 @@
-"""Jobs on the page: one job queue for the app, a progress bar and a stop button for each job."""
+"""Jobs on the page: one queue for the whole app, and a progress bar with a stop button for each job."""
 
 from __future__ import annotations
 
@@ -48,15 +48,14 @@ from relcore.spaces.matching import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
-# increase it when stored results would change
+# Increase this number when stored results would change.
 RESULTS = 3
 
 
 class OwnQueue:
-    """A `JobQueue` for one session; all other attributes are the queue's.
+    """A `JobQueue` for one session. Attributes that are not defined here are those of the queue.
 
-    Access is checked here, before a job is submitted to a worker. A session of a shared app sees only its own
-    jobs.
+    It checks access before it submits a job to a worker. In a shared app, a session sees only its own jobs.
     """
 
     def __init__(self, queue: JobQueue, member: Member) -> None:
@@ -66,7 +65,8 @@ class OwnQueue:
         return getattr(self._queue, name)
 
     def submit(self, key: str, function: Callable[..., None], here: bool = False, **arguments: Any) -> Job:
-        """As `JobQueue.submit`; raises a SpaceError for data that this session may not read."""
+        """Submit a job like `JobQueue.submit`. Raises a SpaceError for data that this session may not
+        read."""
         need_access_to_all(arguments, self.store)
         known = self.store.has(key, own=here)
         job = self._queue.submit(key, function, here=here, **arguments)
@@ -75,7 +75,8 @@ class OwnQueue:
         return self._own(job)
 
     def job(self, key: str) -> Job | None:
-        """As `JobQueue.job`. A key depends only on the data, so whoever has the data may read the result."""
+        """Return a job like `JobQueue.job`. A key depends only on the data, so a session that has the data
+        may read the result."""
         job = self._queue.job(key)
         mine = job is not None and (
             not is_shared() or key in self._member.made or job.status().state == "done"
@@ -92,7 +93,8 @@ class OwnQueue:
 
 
 class OwnJob:
-    """A `Job` that several sessions may wait for; it ends when the last of them stops it."""
+    """A `Job` that several sessions may share. It is cancelled only when the last of these sessions
+    stops it."""
 
     def __init__(self, job: Job, member: Member) -> None:
         self._job, self._member = job, member
@@ -113,9 +115,9 @@ class OwnJob:
 
 
 def need_access_to_all(arguments: Any, store: Store) -> None:
-    """Raise a SpaceError unless this session may read all data that a job's arguments name."""
+    """Raise a SpaceError unless this session may read all data that the arguments of a job name."""
     inner: Iterable = ()
-    if isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings are plain JSON
+    if isinstance(arguments, str) and arguments.startswith("{"):  # settings of a study, as JSON
         with suppress(SpaceError):
             described = parse(arguments, "settings")
             if isinstance(described, Mapping) and "source" in described:
@@ -123,7 +125,7 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
                 arguments = SpaceSpec.from_json(named)
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if is_shared() and arguments.source == "encoding":  # the worker encodes again if the store lost it
+        if is_shared() and arguments.source == "encoding":  # if the store lost it, the worker encodes again
             inner = arguments.dataset, arguments.encoder
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)
@@ -145,7 +147,7 @@ def whole_queue() -> JobQueue:
 
 
 def queue() -> OwnQueue | JobQueue:
-    """The job queue of this session; the shared queue outside of a session."""
+    """The job queue of this session. Outside of a session, the shared queue."""
     if get_script_run_ctx(suppress_warning=True):
         return OwnQueue(whole_queue(), session.member())
     return whole_queue()
@@ -159,12 +161,12 @@ def reduction(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
-    """Coordinates by UMAP or t-SNE with a note, or the job that computes them."""
+    """Coordinates by UMAP or t-SNE with a note. Until they are computed, the job that computes them."""
     pane, spec = representation_of_pane(pane, spec)
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
-    fitting = replace(shown, align=False)  # an aligned map is the same map, rotated
+    fitting = replace(shown, align=False)  # aligning only rotates the finished maps
     drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
     if sampled := n_fitted(n, fitting) < n:
@@ -190,8 +192,8 @@ def reduction(
 def exact_scores(
     pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False
 ) -> dict[str, Score] | Job | None:
-    """Scores with every held-out row as a query, or the job that computes them; None if neither exists and
-    `start` is False."""
+    """Scores with every held-out row as a query. Until they are computed, the job that computes them. If
+    there is no job and `start` is False, None."""
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
     task = ExactScores.on(pane, anchors, projection, k, convention)
@@ -206,7 +208,8 @@ def exact_scores(
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
-    """The scores of one representation: with all queries if known, else live scores."""
+    """The scores of one representation. They use all queries if such scores are computed already; until then,
+    they are live scores."""
     known = exact_scores(pair, pane, *settings)
     if isinstance(known, dict):
         return known
@@ -214,9 +217,9 @@ def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = Fals
 
 
 def follow(jobs: Sequence[Job], dismiss: Callable[[Job], None] | None = None) -> None:
-    """Draw a progress bar for each running job until all have ended; show failures once.
+    """Draw a progress bar for each running job until all have ended. A failed job shows its error.
 
-    `dismiss` is called when the user has read why a job failed.
+    If `dismiss` is given, a button below the error calls it with the job.
     """
     for job in jobs:
         if job.status().state in ("failed", "cancelled"):
@@ -239,7 +242,7 @@ def _follow(keys: list[str]) -> None:
     for job in jobs:
         status = job.status()
         share = min(1.0, status.done / status.total) if status.total else 0.0
-        # Until something is counted, the bar fills by the clock.
+        # Until a first step is counted, the bar shows the elapsed share of the expected time.
         if not share and status.state == "running" and job.expected:
             share = max(0.0, 1 - (status.seconds_left or 0.05 * job.expected) / job.expected)
             share = min(share, 0.8) if status.total > 1 else share
@@ -264,7 +267,8 @@ def _progress(job: Job) -> str:
 
 
 def _waits_for(job: Job, status: JobStatus) -> str:
-    """What a queued job waits for: the jobs that run now if they take all workers, else its worker."""
+    """What a queued job waits for: the running jobs, if they occupy all workers; if not, the start of its
+    worker."""
     if status.message != WAITS:
         return status.message
     running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]
@@ -279,7 +283,7 @@ def _why(job: Job) -> str:
 
 
 def retry_requested(job: Job) -> bool:
-    """Whether the user asked to run this failed or stopped job again."""
+    """Whether the user clicked the button that runs this failed or stopped job again."""
     if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
         return False
     del st.session_state[_AGAIN]

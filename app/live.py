@@ -1,8 +1,9 @@
-"""A WebSocket of the same server, on which the panes get new maps and scores while an anchor or a slider is
-dragged, and Stitch the answers to what is typed or drawn. The page does not run meanwhile.
+"""A WebSocket that answers the browser while the page does not run. While an anchor or a slider is dragged,
+the panes get new maps and scores. While something is typed or drawn in Stitch, the browser gets the answers.
 
-A run of the page registers what it shows under a random name, and the browser gets this name. A connection
-needs this name and the cookie of the same browser; it passes the guard as every request does.
+A run of the page registers what it shows under a random name and sends this name to the browser. To connect,
+a browser needs the name and the cookie of the browser that got it. Like every request, the connection also
+passes the guard.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.spaces.matching import Match
 
 ADDRESS = "/live"
-_MOST_OFFERS = 64  # of all sessions
+_MOST_OFFERS = 64  # most offers of all sessions together
 _REFUSED = 1008
 
 
@@ -52,7 +53,7 @@ def _session() -> str:
 
 
 class LiveRequests(Protocol):
-    """Answers to requests, whose second part is their kind."""
+    """An object that reads and answers requests. The second part of a request is its kind."""
 
     def read(self, message: bytes) -> Sequence[Any] | np.ndarray | None: ...
     def answer(self, request: Any, overtaken: Callable[[], bool]) -> bytes: ...
@@ -60,7 +61,7 @@ class LiveRequests(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Offer(ABC):
-    """What a page may request, such as maps of a pair; `key` identifies the browser."""
+    """What a page can request, such as maps of a pair. `key` identifies the browser."""
 
     pair: Match | None = None
     session: str = field(default_factory=_session)
@@ -70,22 +71,23 @@ class Offer(ABC):
     @property
     @abstractmethod
     def content(self) -> tuple[Any, ...]:
-        """The values that determine the answers."""
+        """The values that determine the answers. If they change, the offer is registered under a new name."""
 
     @property
     @abstractmethod
     def header(self) -> dict[str, Any] | None:
-        """The header of the channel for the panes; {"refused": why} if the maps cannot follow; None without
-        a channel."""
+        """The header of the channel for the panes. If the maps cannot follow, {"refused": reason}. If no
+        channel is needed, None."""
 
     @abstractmethod
     def answers(self) -> LiveRequests:
-        """The object that answers the requests, created at the first one."""
+        """The object that answers the requests. It is created when the browser connects."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnchorOffer(Offer):
-    """Maps and scores while an anchor is dragged; `shown` are the row numbers in the order of the panes."""
+    """Maps and scores while an anchor is dragged. `shown` are the numbers of the rows in the order of the
+    panes."""
 
     pair: Match
     view: View
@@ -100,7 +102,7 @@ class AnchorOffer(Offer):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The panes whose maps follow an anchor."""
+        """The panes whose maps depend on the anchors."""
         return tuple(form for form in self.panes if form in FORMS)
 
     @property
@@ -140,9 +142,8 @@ _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
 def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
-    """The address of the channel for the panes with this key, or the reason why they cannot follow; None
-    without a channel.
-    """
+    """The address of the channel for the panes with this key, or the reason why the maps cannot follow. None
+    without a channel."""
     if not st.runtime.exists():
         return None
     header = offer.header
@@ -155,9 +156,8 @@ def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
 
 
 def _register(place: str, offer: Offer | None) -> str:
-    """Register the session's offer for this place and return its name, "" for none. Data that no offer shows
-    any more are released.
-    """
+    """Register the session's offer for this place, and return its name, "" if there is no offer. Data that no
+    registered offer uses are released."""
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]
@@ -189,14 +189,13 @@ async def _connect(socket: WebSocket) -> None:
     await socket.accept()
     with suppress(WebSocketDisconnect, SpaceError):
         await _answer(socket, await asyncio.to_thread(offer.answers))
-    with suppress(RuntimeError, WebSocketDisconnect):  # closed by the other side
+    with suppress(RuntimeError, WebSocketDisconnect):  # the browser has closed it already
         await socket.close()
 
 
 async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
-    """Answer the latest request of each kind; drop earlier ones, which are late. Stop computing scores when
-    the anchor moves again.
-    """
+    """Answer the latest request of each kind, and drop earlier requests. When the anchor moves again, stop
+    computing scores."""
     waiting: dict[bool, Any] = {}
     came, ended = asyncio.Event(), asyncio.Event()
 
@@ -212,7 +211,7 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
             came.set()
 
     def answer_beside(request: Any) -> bytes:
-        with one_thread_products():  # the browser, which draws meanwhile, needs the other processors
+        with one_thread_products():  # leaves processors to the browser, which draws meanwhile
             return answers.answer(request, lambda: False in waiting)
 
     listening = asyncio.create_task(listen())

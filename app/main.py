@@ -1,4 +1,4 @@
-"""Entry point: the places, and the bar above them. Served by `app/serve.py`."""
+"""The entry point of the app: it draws the bar and the page. `app/serve.py` serves it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import streamlit as st
 
-# Threads that wait by spinning take the processor from the browser. OpenBLAS cannot be kept from it:
-# `one_thread_products` does without its threads.
+# Threads that wait in a loop take processor time from the browser. OpenBLAS has no setting against this, so
+# `one_thread_products` keeps it from using threads.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-os.environ.setdefault("RELSCOPE_CONFINED", "1")  # files are parsed in a process of their own
+os.environ.setdefault("RELSCOPE_CONFINED", "1")  # files are parsed in a separate process
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
+if str(ROOT) not in sys.path:  # Streamlit adds only the folder of this file
     sys.path.insert(0, str(ROOT))
 
 from app.server import first_imports  # noqa: E402
@@ -50,7 +50,7 @@ st.set_page_config(
 st.logo(str(ROOT / "assets" / "logo.svg"), size="large", icon_image=str(ROOT / "assets" / "icon.svg"))
 st.html(ROOT / "assets" / "style.css")
 page = st.navigation(places.pages(), position="top")
-# add their spaces, whatever page is open
+# finished jobs add their spaces on every page
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 st.html(f'<style>:root {{ --relscope-place: "{page.title}"; }}</style>')
 around_the_page()
@@ -58,12 +58,12 @@ place = places.PLACES.get(page.title.lower())
 saving.restore()
 session.history(saving.first_workspace)
 try:
-    if session.encodes():  # their spaces join on whatever page the session is
+    if session.encodes():  # finished encodings join on every page
         from app.encode import jobs as encoding_jobs
         from app.encode import panel
 
         encoding_jobs.collect()
-        if place is not places.DATA:  # which shows them in its form
+        if place is not places.DATA:  # Data shows this progress in its form
             panel.draw_elsewhere()
     results.draw_elsewhere(place)
     session.show_notices()
@@ -81,4 +81,4 @@ except NoCommonId:
 except (SpaceError, JobQueueError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
-saving.save()  # saves changes by the page itself
+saving.save()  # saves what the page has changed

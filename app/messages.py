@@ -1,5 +1,5 @@
-"""Messages on the page. They are shown as plain text, because an error quotes what users and files
-contain."""
+"""Messages on the page. They are shown as plain text, because an error may quote content of users and
+files."""
 
 from __future__ import annotations
 

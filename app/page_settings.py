@@ -1,6 +1,6 @@
-"""Settings of a page that are not steps of the history; a saved session restores them.
+"""Settings of a page that are not steps of the history. A saved session restores them.
 
-Saved values are data from outside, so a value is used only if the widget offers it.
+Saved values come from outside, so a value is used only if the widget offers it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from streamlit.elements.layouts import TabContainer
 
 _STATE = "relscope.page-settings"
-_FORMER_TABS = {"Bootstrap": "Link"}  # in sessions of earlier versions
+_FORMER_TABS = {"Bootstrap": "Link"}  # former names of tabs, in old sessions
 
 
 @dataclass
 class _Settings:
-    """Values by widget key: the saved or chosen ones, and the ones that widgets began with."""
+    """Values by widget key: the saved or chosen ones, and the initial values of the widgets."""
 
     chosen: dict[str, Any] = field(default_factory=dict)
     usual: dict[str, Any] = field(default_factory=dict)
 
 
 def remembered(widget: Callable, *given: Any, **named: Any) -> Any:
-    """``kept(st.selectbox, label, options, key=…)``: the widget's value; the saved one if the widget still
-    offers it."""
+    """The value of a widget, called as ``remembered(st.selectbox, label, options, key=…)``. It begins with
+    the saved value if the widget still offers it."""
     call, settings = inspect.signature(widget).bind(*given, **named), _settings()
     key = call.arguments["key"]
     saved = settings.chosen.get(key)
-    begins = key not in st.session_state  # values set by the session have priority
+    begins = key not in st.session_state  # a value set in the session state has priority
     restored = begins and saved is not None and _fits(widget.__name__, call.arguments, saved)
     if restored:
         st.session_state[key] = saved
@@ -48,14 +48,14 @@ def remembered(widget: Callable, *given: Any, **named: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value survives JSON unchanged."""
+    """Whether a value can be written as JSON and read back unchanged."""
     return all(
         isinstance(item, str | int | float) for item in (value if isinstance(value, list) else [value])
     )
 
 
 def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
-    """Whether the widget offers a saved value."""
+    """Whether the widget would accept a saved value."""
     if "options" in arguments:
         several = name == "multiselect" or arguments.get("selection_mode") == "multi"
         items = value if isinstance(value, list) else [value]
@@ -75,9 +75,10 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
 
 
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
-    """`remembered` of a segmented control that begins with `usual` or the first option.
+    """The value of a segmented control that is `remembered`. It begins with `usual`, or with the first
+    option.
 
-    A mapping gives texts or titles.
+    If `options` is a mapping, its values are the texts that are shown, or objects with a title.
     """
     if isinstance(options, Mapping):
         titles = {name: label if isinstance(label, str) else label.title for name, label in options.items()}
@@ -88,7 +89,7 @@ def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = Non
 
 
 def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
-    """Tabs that remember which one is open; `ask_for_tab` opens another one."""
+    """Tabs that remember which of them is open. `ask_for_tab` opens another tab."""
     if st.session_state.get(key) not in names or f"{key}:asked" in st.session_state:
         wanted = open_tab(key)
         st.session_state[key] = wanted if wanted in names else names[0]
@@ -100,27 +101,27 @@ def kept_tabs(names: Sequence[str], key: str) -> Sequence[TabContainer]:
 
 @contextmanager
 def menu(label: str, key: str, **look: Any) -> Iterator[bool]:
-    """A popover whose content is drawn when it is open: ``with menu("View", "view") as is_open``.
+    """A popover that draws its content only while it is open: ``with menu("View", "view") as is_open``.
 
-    For a closed popover, a browser sends the last values of its widgets, even if an undo has changed them
-    meanwhile. And the panes do not wait for widgets that are not drawn.
+    For a closed popover, the browser would send the last values of its widgets, even if the user has undone a
+    change meanwhile. The panes also appear sooner if these widgets are not drawn.
     """
     with st.popover(label, key=key, on_change="rerun", **look) as opened:
         yield bool(opened.open)
 
 
 def save_value(key: str, value: Any) -> None:
-    """Keep a JSON value that no widget shows."""
+    """Save a JSON value that no widget shows."""
     _settings().chosen[key] = value
 
 
 def saved_value(key: str) -> Any:
-    """The value that `save_value` kept, or that a saved file has under its name."""
+    """The value that `save_value` saved in this session or in a restored one."""
     return _settings().chosen.get(key)
 
 
 def ask_for_tab(key: str, name: str) -> None:
-    """Open a tab in the next run, even if the tabs of this run are drawn already."""
+    """Open this tab in the next run, even if this run has already drawn the tabs."""
     st.session_state[f"{key}:asked"] = name
 
 

@@ -1,4 +1,4 @@
-"""The linked panes of a page, the bars of jobs over them, and the export bar."""
+"""The linked panes of a page, with the progress bars of their jobs and the export bar."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.matching import Match
 
-_MOST_MAPS = 8  # finished ones that a session remembers; of 20,000 rows they take 3 MB
-_MOST_FOUND = 200  # selected rows that the view lacks and the panes draw
-_FEW_ANCHORS = 20  # all of them are drawn
+_MOST_MAPS = 8  # finished maps in a session; of 20,000 rows they take 3 MB
+_MOST_FOUND = 200  # most selected rows outside of the view that the panes draw
+_FEW_ANCHORS = 20  # up to this number, the panes draw all anchors
 _KEPT = "relscope.selected-rows"
 _FILTERS = "relscope.filters"
 
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """Coordinates of each space, and a note.
+    """The coordinates of each space, and a note.
 
-    While UMAP or t-SNE runs they are the last finished map of these rows (`earlier`), or PCA; `old` says
-    which.
+    While UMAP or t-SNE runs, these are the last finished map of the same rows (`earlier` is True) or a PCA
+    map. `old` says which one.
     """
 
     coordinates: list[np.ndarray]
@@ -73,7 +73,7 @@ def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> Drawn
 
 
 def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
-    """The selected ids that the pair has, and their row numbers (m,)."""
+    """The selected ids that the pair contains, and their row numbers (m,)."""
     ids, key = session.selection(), pair.source.digest
     kept = st.session_state.get(_KEPT)
     if kept is None or kept[0] is not ids or kept[1] != key:
@@ -85,7 +85,7 @@ def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
-    """Row numbers (m,); −1 for ids that the pair lacks."""
+    """Row numbers (m,) of these ids. An id that the pair lacks has −1."""
     return pair.source.index.get_indexer(pd.Index(ids, dtype=object))
 
 
@@ -108,17 +108,17 @@ def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list
 
 
 def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
-    """The ascending positions (s,) of the selected rows among the `drawn` row numbers (m,)."""
+    """The positions (s,) of the selected rows within `drawn` (m,), in ascending order."""
     _, rows = selected_rows(pair)
     return np.flatnonzero(_chosen(pair, rows)[drawn]) if len(rows) else rows
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """The present scene of the panes, its rows, its recipe, and its maps; some maps may wait for a job.
+    """The present scene of the panes, with its rows, its recipe and its maps. Some maps may wait for a job.
 
-    `found` is the scene with further rows: selected rows that the view lacks, such as those of a search, and
-    the anchors if they are few.
+    `found` is the scene with added rows: selected rows that the view lacks, such as the results of a search,
+    and the anchors if they are few.
     """
 
     scene: Scene
@@ -131,7 +131,7 @@ class Drawing:
 
     @property
     def is_of_its_recipe(self) -> bool:
-        """Whether the recipe draws this scene; False while new and old maps are shown together."""
+        """Whether the recipe draws this scene. False while new and old maps are shown together."""
         return not any(drawn.job for drawn in self.maps) or _all_by_pca(self.maps)
 
 
@@ -140,7 +140,7 @@ def _all_by_pca(maps: Sequence[DrawnMap]) -> bool:
 
 
 def draw(pair: Match, workspace: Workspace, selection: bool = True) -> Drawing:
-    """The panes of a workspace; without `selection` the rows that are selected in Explore play no part."""
+    """The panes of a workspace. Without `selection`, they ignore the rows that are selected in Explore."""
     view = compute.view(pair, workspace)
     widths = [space.dimension for space in pair.spaces]
     forms = drawn_panes(workspace.panes, widths, workspace.reduction)
@@ -199,7 +199,8 @@ def _scene(
 
 
 def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
-    """The columns to filter by, of the drawn rows; none until the user asks for them or has a filter."""
+    """The columns by which the drawn rows can be filtered. Until the user opens the filters or has set one,
+    ()."""
     if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
         return ()
     return of_rows(compute.workspace_facets(pair, workspace), view.rows)
@@ -224,7 +225,7 @@ def _with_places(
     maps: Sequence[np.ndarray],
     affine: bool,
 ) -> list[np.ndarray]:
-    """The maps with the `others` added; rows that are drawn already stay in place."""
+    """The maps with the rows `others` added. Rows that are drawn already keep their places."""
     settings = pane, workspace.anchors, workspace.projection, maps, affine
     both = []
     for known, new in zip(maps, coordinates_on_maps(pair, view.rows, others, *settings), strict=True):
@@ -239,7 +240,7 @@ def _with_places(
 def _oriented_maps(
     pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
 ) -> tuple[list[np.ndarray], str]:
-    """`orient_pairs`, computed once for the same maps, because a selection changes none of them."""
+    """The maps of `orient_pairs`. They are cached, because a selection changes none of them."""
     turned = orient_pairs({form: (maps, note)}, reference, pair, reduction)[form]
     for coordinates in turned[0]:
         coordinates.flags.writeable = False
@@ -256,9 +257,9 @@ def show(
     worded: bool = False,
     selection: bool = True,
 ) -> None:
-    """Draw the panes; `hears` gets their events, by default it changes the workspace. `single` are row
-    numbers of the pair that get a dashed ring. With `worded` each star has its id; without `selection` no row
-    is selected."""
+    """Draw the panes. `hears` gets their events; by default they change the workspace. `single` are numbers
+    of rows that get a dashed ring. With `worded`, each star shows its id. Without `selection`, no row is
+    selected."""
     scene, view = drawing.found
     if len(single):
         scene = replace(scene, caption=f"Ring: found in both models; dashed: in one. {scene.caption}")
@@ -278,14 +279,14 @@ def show(
 
 
 def follow(drawing: Drawing) -> None:
-    """Draw the bars of the jobs that compute the maps."""
+    """Draw the progress bars of the jobs that compute the maps."""
     if waiting := [drawn.job for drawn in drawing.maps if drawn.job]:
         with st.container(key="panes-jobs"):
             jobs.follow(waiting)
 
 
 def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
-    """The drawn rows for Embedding Atlas, with the first maps."""
+    """A table of the drawn rows for Embedding Atlas, with the coordinates of the first maps."""
     rows, stream = drawing.view.rows, BytesIO()
     columns = compute.rows_table(pair, workspace, rows, items_of(workspace))
     table = atlas_table(pair.spaces, rows, [pane.coordinates for pane in drawing.scene.panes], columns)
@@ -294,7 +295,7 @@ def _atlas(pair: Match, drawing: Drawing, workspace: Workspace) -> bytes:
 
 
 def export_bar(pair: Match, drawing: Drawing, key: str, told: str = "") -> None:
-    """Draw the export menu of the panes; its HTML has the sentences `told` on top."""
+    """Draw the export menu of the panes. The HTML page shows the sentences `told` above the figure."""
     workspace = session.workspace()
     if drawing.is_of_its_recipe:
         recipe, anchors = drawing.recipe, drawing.scene.anchors
@@ -316,7 +317,7 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     elif event.filter is not None:
-        # For a filter by ids the panes send only its name, so take the ids from the workspace.
+        # The panes send only the name of a filter by ids, so take the ids from the workspace.
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}
         session.filter_rows(tuple(own.get(one.column, one) for one in event.filter))
     elif event.kind == "facets":

@@ -1,4 +1,4 @@
-"""The places of the app: files, titles, tabs, addresses of earlier versions, and how to open a place."""
+"""The places of the app: their files, titles, tabs and former addresses, and the function that opens one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _PAGES = Path(__file__).parents[1] / "pages"
 
 @dataclass(frozen=True)
 class Place:
-    """A page. `tabs` are the titles of its tabs; the key of the open tab is ``NAME.tab``."""
+    """A page of the app. `tabs` are the titles of its tabs. The session state has the open tab under
+    ``NAME.tab``."""
 
     name: str
     icon: str
@@ -36,7 +37,7 @@ class Place:
         return _PAGES / f"{self.name}.py"
 
     def draw_tabs(self, *draws: Callable[[], None]) -> None:
-        """Draw the tabs; only the open one is computed."""
+        """Draw the tabs. Only the open tab is computed."""
         for tab, draw in zip(kept_tabs(self.tabs, self.key), draws, strict=True):
             with tab:
                 if tab.open:
@@ -55,7 +56,7 @@ MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
 RESEARCH = Place("research", "science", ("Studies", "Papers"))
 DATA = Place("data", "database")  # opened by a button at the top left
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
-# The pages of earlier versions, which links may still name.
+# Pages of earlier versions. Old links may still use their addresses.
 FORMER = {
     "compare": (EXPLORE, ""),
     "anchors": (EXPLORE, "Anchors"),
@@ -70,7 +71,7 @@ FORMER = {
 
 
 def pages() -> list[StreamlitPage]:
-    """The pages of the navigation, and the hidden ones: Data and the addresses of earlier versions."""
+    """The pages of the navigation, and the hidden pages: Data and the former addresses."""
     former = [
         st.Page(_sender(place, tab), title=name.capitalize(), url_path=name, visibility="hidden")
         for name, (place, tab) in FORMER.items()
@@ -83,7 +84,7 @@ def _sender(place: Place, tab: str) -> Callable[[], None]:
 
 
 def go(place: Place, tab: str = "", *, same_settings: bool = False) -> None:
-    """Open a place at one of its tabs, with the settings of the address if a link has some."""
+    """Open a place, at this tab if one is given. With `same_settings`, the settings in the address stay."""
     if tab:
         ask_for_tab(place.key, tab)
     st.switch_page(place.file, query_params=st.query_params.to_dict() if same_settings else None)

@@ -1,7 +1,9 @@
-"""User text as it is: names, ids, labels, paths and errors are never Markdown, HTML, LaTeX or an icon.
+"""Show text of users exactly as it is. Names, ids, labels, paths and errors never become Markdown, HTML,
+LaTeX or an icon.
 
-Streamlit takes messages, captions, help texts, labels, options of radio, pills and segmented controls, tabs,
-metrics, bars and spinners for Markdown, but not options of selectbox, placeholders and cells.
+Streamlit reads Markdown in messages, captions, help texts, labels, tabs, metrics, bars, spinners, and the
+options of radio buttons, pills and segmented controls. It does not read Markdown in the options of a
+selectbox, in placeholders and in cells.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from html import escape
 
 from relcore.base.text import LONGEST, visible
 
-NAME = 120  # characters of a name within a sentence or on a button
-_JOINER = "\N{WORD JOINER}"  # Markdown's extensions look for words after escapes are resolved
+NAME = 120  # most characters of a name within a sentence or on a button
+_JOINER = "\N{WORD JOINER}"  # the extensions of Markdown look for words after escaping
 _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
@@ -21,9 +23,9 @@ _NUMBERS = re.compile(r"(?<![\w&#])−?(?:\d[\d,]*)?\.\d+(?: %)?|(?<![\w&#.])\d+
 
 
 def plain(text: object, most: int = LONGEST) -> str:
-    """Markdown that shows exactly these characters on one line, cut to `most`.
+    """Markdown that shows exactly the characters of `text` on one line, cut to `most` characters.
 
-    Streamlit finds icons, emoji, colours, web addresses and arrows even in escaped text, so a zero-width
+    Even in escaped text, Streamlit finds icons, emoji, colours, web addresses and arrows, so a zero-width
     joiner splits them.
     """
     shown = _ARROWS.sub(rf"\1{_JOINER}", visible(text, most).strip())
@@ -40,11 +42,11 @@ def plain_name(text: object) -> str:
 
 
 def plain_html(text: object, most: int = LONGEST) -> str:
-    """The text for an HTML fragment or attribute; line breaks are kept."""
+    """The text for an HTML fragment or attribute. Line breaks are kept."""
     lines = str(text)[:most].split("\n")
     return escape("\n".join(map(visible, lines)))
 
 
 def bold_numbers(sentence: str) -> str:
-    """The sentence of a report as HTML, its numbers in bold."""
+    """The sentence of a report as HTML. Its numbers are bold."""
     return _NUMBERS.sub(r"<b>\g<0></b>", plain_html(sentence))

@@ -1,4 +1,5 @@
-"""Results that may take long: from the store, computed at once if quick, or by a job."""
+"""Results that may take long. They come from the store, are computed at once if that is quick, or come from a
+job."""
 
 from __future__ import annotations
 
@@ -38,12 +39,13 @@ def result_of(
     details: DeltaGenerator | None = None,
     alone: bool = True,
 ) -> Result | None:
-    """The result of a task, or None after the page has shown its cost or its progress.
+    """The result of a task. Until it is known, the page shows its cost or its progress, and None is returned.
 
-    A quick task runs in place. A job of up to `unasked_seconds` starts by itself; if `alone`, it stops the
-    previous one of its kind. A longer task waits for a button with `label` and the cost; a worker takes
-    `slower` times as long. `details`, by default above the result, holds a button that computes a bundled
-    result here. Raises a SpaceError where the task runs at once and its data do not fit.
+    A quick task runs at once. A job of up to `unasked_seconds` starts by itself; with `alone`, it stops the
+    previous job of its kind. A longer task waits for a button that shows `label` and the cost. `slower` is
+    how many times longer a task takes in a worker. For a bundled result, `details` (by default the place
+    above the result) gets a button that computes it on this machine. Raises a SpaceError if the task runs at
+    once and its data do not fit.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key, store = task.key(spaces), queue().store
@@ -55,7 +57,7 @@ def result_of(
             _offer_here(made, key, cost)
         return result
     job = queue().job(key)
-    if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
+    if made and job and job.status().state == "done":  # a bundled result that is to be computed here
         job = None
     if job is not None and not retry_requested(job):
         if job.status().state == "done":
@@ -89,8 +91,8 @@ def result_of(
 
 
 def draw_elsewhere(place: Place | None) -> None:
-    """Draw the progress of jobs that another place or tab began by a button; at their end, offer to go
-    there."""
+    """Draw the progress of jobs that the user started in another place or tab. When a job has ended, offer to
+    go there."""
     st.session_state[_PLACE] = place
     for key, (of, tab) in list(_awaited().items()):
         job, forget = queue().job(key), {"on_click": _awaited().pop, "args": (key, None)}
@@ -111,7 +113,7 @@ def draw_elsewhere(place: Place | None) -> None:
 
 
 def _awaited() -> dict[str, tuple[Place, str]]:
-    """Key of a job → the place and the tab that began it."""
+    """For each key of a job, the place and the tab where the user started it."""
     return st.session_state.setdefault(_AWAITED, {})
 
 
@@ -135,10 +137,10 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
 
 
 def _keys(name: str) -> set[str]:
-    """The keys of the results that this session requested, or wants to compute on this machine."""
+    """The keys that this session saved under this name: results to compute, or to compute on this machine."""
     return st.session_state.setdefault(name, set())
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:
-    """A part for the key of a chooser whose default depends on these spaces."""
+    """A part of the key for a chooser whose default depends on these spaces."""
     return digest_of(tuple(specs), *more)[:8]

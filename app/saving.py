@@ -1,8 +1,8 @@
 """A session file for each browser tab, so that a session survives a reload and a restarted server.
 
-The tab that the address names is restored, else the browser's newest session, as a copy where another tab
-shows it. A link with other settings, or files given to `relscope app`, have priority; the saved session is
-then offered.
+Restores the session of the tab named in the address or, if none is named, the browser's newest session. If
+another tab already shows that session, a copy is restored. If a link has other settings, or files were given
+to `relscope app`, these are shown first, and the page offers to open the saved session.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ from relcore.runs.entries import StoreError
 
 DEFAULT_ANCHORS = "random 300 0"
 _STARTED = time.time()
-TAB = "tab"  # in the address
-STEP = "step"  # of the story, in the address
-MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
+TAB = "tab"  # parameter of the address: the browser tab
+STEP = "step"  # parameter of the address: the step of the story
+MOST_TABS = 20  # saved for one browser; if there are more, the oldest are removed
 _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
 _UNCHANGED = to_query(Workspace(**_OPENING))  # the address of a session without changes
 _WITH_SETTINGS = "relscope.begins-with-settings"
-_BY_HAND = "by-hand"  # in a link: anchors that it does not hold
+_BY_HAND = "by-hand"  # in a link, instead of anchors chosen by hand
 _TABS = ("data.kind", "studies.kind", *(place.key for place in PLACES.values() if place.tabs))
 _TYPES = get_type_hints(Workspace)
-_Change = tuple[str, dict[str, Any]]  # a step's name, and the settings after it, as JSON
+_Change = tuple[str, dict[str, Any]]  # a step's name, and the settings that changed, as JSON
 
 
 @dataclass(frozen=True)
 class TabState:
-    """The contents of a browser tab's file besides the session file.
+    """What a browser tab's file holds besides the content of a session file.
 
-    Steps are sorted from the nearest one; each holds the settings that differ from the step before. `address`
-    may be one step behind; `opened` are the files given to `relscope app`.
+    Steps are sorted from the nearest one. Each holds the settings that differ from the neighbouring step.
+    `address` may be one step behind. `opened` holds the files given to `relscope app`.
     """
 
     past: tuple[_Change, ...] = ()
@@ -84,7 +84,7 @@ class TabState:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """A restored session; `digests` are those of its spaces at the time of saving, "" if unknown."""
+    """A restored session. `digests` are those of its spaces at the time of saving, "" if unknown."""
 
     history: History
     selection: tuple[str, ...]
@@ -95,14 +95,14 @@ class SavedSession:
 def to_bytes(
     history: History, selection: tuple[str, ...], state: TabState, digests: dict[SpaceSpec, str]
 ) -> bytes:
-    """The session as JSON text; without the selection if the text would be too large to read."""
+    """The session as JSON text. If the text would be too large to read, the selection is left out."""
     past, future = (_changes(history.present, steps) for steps in history.steps)
     tab = records.to_json(replace(state, past=past, future=future))
     return with_selection(session_json(history.present, digests) | {"tab": tab}, selection).encode()
 
 
 def from_bytes(content: bytes) -> SavedSession:
-    """The session in bytes from `to_bytes`; raises a SpaceError for damaged bytes or another version."""
+    """The session that `to_bytes` wrote. Raises a SpaceError for damaged bytes or another version."""
     present, digests = from_session_file(content)
     written = parse(content, "saved session")
     if (version := written.get("relscope")) != __version__:
@@ -137,7 +137,7 @@ def _steps(present: Workspace, changes: Sequence[_Change]) -> list[Step]:
 
 
 def first_workspace() -> Workspace:
-    """The workspace of a session that restores nothing: from the link, or a new one."""
+    """The workspace of a session that restores nothing: a new one, with the settings of the link."""
     # A link without "inverse" means the published method; a link without "panes" means four panes.
     query, new = _settings(), new_workspace()
     if query.get("anchors") == _BY_HAND:
@@ -150,9 +150,8 @@ def first_workspace() -> Workspace:
 
 
 def new_workspace() -> Workspace:
-    """The workspace of the spaces given to `relscope app`; it compares the first two, by row order if need
-    be. With fewer than two, it has the bundled ones, too.
-    """
+    """A new workspace with the spaces given to `relscope app`. It compares the first two, paired by row order
+    if only one of them has ids. If fewer than two were given, the bundled spaces are added and compared."""
     opened = [records.from_json(SpaceSpec, spec) for spec in parse(os.environ.get(OPENED, "[]"), OPENED)]
     if len(opened) > 1 and (paired := likely_by_rows(*opened[:2])):
         opened[:2] = paired
@@ -161,9 +160,9 @@ def new_workspace() -> Workspace:
     return Workspace(tuple(dict.fromkeys((*opened, *ends))), *ends, **_OPENING)
 
 
-# A file's name holds its tab and its owner, the session that writes it. A reloaded tab takes the file over by
-# renaming it. If a tab was duplicated, the earlier session no longer finds its file and takes another name,
-# so no session overwrites another one's file.
+# A file's name holds the tab and the file's owner, the session that writes it. When a tab is reloaded, its
+# new session renames the file and so becomes the owner. If a tab was duplicated, the earlier session no
+# longer finds its file and starts another one, so no session overwrites another one's file.
 
 
 def saved_files(folder: Path) -> list[Path]:
@@ -180,7 +179,7 @@ def read_file(path: Path) -> SavedSession:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Replace the saved session atomically, and remove the oldest tabs."""
+    """Replace the saved session atomically, and remove the files of the oldest tabs."""
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write(path, content, mode=0o600)
@@ -194,9 +193,9 @@ class _Tab:
         self.rename()
         self.snapshot: tuple | None = None  # the state saved last
         self.restored = self.failed = False
-        self.tells = False  # that the session was restored
-        self.offered: Path | None = None  # of a session that could be restored
-        self.noticed: tuple[Workspace, str] | None = None  # where a notice is shown until the next step
+        self.tells = False  # whether the page says that the session was restored
+        self.offered: Path | None = None  # file of a session that the user may open
+        self.noticed: tuple[Workspace, str] | None = None  # the workspace and page that show the notice
 
     def rename(self, name: str = "") -> None:
         self.name = name or secrets.token_hex(4)
@@ -204,14 +203,14 @@ class _Tab:
 
 
 def restore() -> None:
-    """Restore the session of this browser tab if the session is new; call this first in a run."""
+    """Restore the session of this browser tab if the run starts a new session. Call this first in a run."""
     if session.begun():
         st.session_state[_WITH_SETTINGS] = False
         return
     st.session_state[_WITH_SETTINGS] = bool(_settings()) or os.environ.get(OPENED, "[]") != "[]"
     _sweep_once()
     key = sharing.browser_key()
-    with suppress(StoreError):  # the page says so itself
+    with suppress(StoreError):  # the page reports this error itself
         if key:
             _find(sharing.session_folder(key))
 
@@ -228,7 +227,7 @@ def _find(folder: Path) -> None:
     if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
         return
-    # A page that is only reloaded shows no notice, but one that a restarted server restores does.
+    # After a reload, the page shows no notice. After a restart of the server, it does.
     came_back = not same or path.stat().st_mtime < _STARTED
     own.tells = came_back and bool(saved.history.steps[0])
     if not same and sharing.is_open(path.stem.partition("~")[2]):
@@ -237,19 +236,19 @@ def _find(folder: Path) -> None:
     own.rename(path.name.partition("~")[0])
     try:
         path.rename(own.path)
-    except OSError:  # somebody else was faster
+    except OSError:  # another session renamed it first
         own.rename()
     else:
         _restore(saved)
 
 
 def was_given_settings() -> bool:
-    """Whether this is the first run of a session that a link or `relscope app` gave settings to."""
+    """Whether this is the first run of a session that got its settings from a link or `relscope app`."""
     return st.session_state.get(_WITH_SETTINGS, False)
 
 
 def save() -> None:
-    """Save the session if it has changed; if the disk refuses, show that once."""
+    """Save the session if it has changed. If the file cannot be written, show a warning once."""
     own: _Tab | None = st.session_state.get(_STATE)
     if own is None:
         return
@@ -289,13 +288,13 @@ def _address_of(workspace: Workspace) -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    """The part of the workspace that the address contains."""
+    """The settings of the workspace that the address contains."""
     return {name: text for name, text in st.query_params.to_dict().items() if name not in (TAB, STEP)}
 
 
 def address(settings: bool = True) -> dict[str, str]:
-    """The query of the address: the small settings, a mark for missing anchors, and the tab's saved session;
-    on Start the step of the story."""
+    """The parameters of the address: the small settings, a mark for anchors that it lacks, and the tab's
+    saved session; on Start, the step of the story instead of the settings."""
     own: _Tab | None = st.session_state.get(_STATE)
     step = {STEP: st.query_params[STEP]} if STEP in st.query_params else {}
     linked = _address_of(session.workspace()) if settings else step
@@ -303,7 +302,8 @@ def address(settings: bool = True) -> dict[str, str]:
 
 
 def draw_notice(page: str) -> None:
-    """Show what was or can be restored, with a button, until the next step or another page."""
+    """Say that a session was restored, or can be opened, with a button. The notice stays until the next step
+    or until another page is opened."""
     own, present = st.session_state.get(_STATE), (session.workspace(), page)
     if own is None or not (own.offered or own.tells):
         return
@@ -374,7 +374,7 @@ def _restore(saved: SavedSession) -> None:
 
 
 def _digest(spec: SpaceSpec) -> str:
-    with suppress(StoreError):  # the page says so itself
+    with suppress(StoreError):  # the page reports this error itself
         return compute.digest_or_blank(spec)
     return ""
 

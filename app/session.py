@@ -32,18 +32,22 @@ _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _AWAITED = "relscope.encodings-awaited"
-ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"  # what was asked for
+# The encodings to submit, and whether to compare their spaces.
+ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"
 
 
 def reduce(before: Workspace, changed: Workspace) -> Workspace:
-    """The changed workspace with all its settings made consistent; every change passes through here.
+    """The changed workspace with all its settings made consistent. Every change passes through here.
 
-    - Spaces are distinct, at least one. A chosen source or target joins them; a removed one is replaced.
-    - Other models are among the spaces, and neither source nor target.
-    - Anchors, pivots, named sets and their ids are distinct, in order; only anchors are pinned.
-    - Other colours or other spaces show all classes; other spaces have no filter, and end Migrate's example.
+    - There is at least one space, and no space is listed twice. A newly chosen source or target is added to
+      the spaces. If the source or target is removed, another space replaces it.
+    - The other models are among the spaces, and none of them is the source or the target.
+    - Anchors, example rows, named sets and their ids keep their order and are listed once. Only anchors can
+      be pinned.
+    - Choosing another colouring or other spaces shows all classes again. Choosing other spaces also removes
+      the filter and ends the example in Migrate.
 
-    `fit_to_models`, in the next run, settles everything that depends on the rows of the spaces. Raises a
+    In the next run, `fit_to_models` adjusts the settings that depend on the rows of the spaces. Raises a
     SpaceError for more than `MOST_ANCHORS` anchors.
     """
     anchors = _distinct(changed.anchors)
@@ -110,12 +114,12 @@ def workspace() -> Workspace:
 
 
 def set_workspace(step: str, changed: Workspace) -> None:
-    """Make this the workspace, as one step that can be undone. Errors as in `reduce`."""
+    """Make this the workspace, as one step that can be undone. Raises the errors of `reduce`."""
     history().edit(step, reduce(workspace(), changed))
 
 
 def replace_workspace(changed: Workspace) -> None:
-    """Make this the workspace without a new step; undone steps are kept."""
+    """Make this the workspace without a new step. Steps that were undone can still be redone."""
     history().present = reduce(workspace(), changed)
 
 
@@ -128,10 +132,10 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
 
 
 def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[SpaceSpec] = ()) -> None:
-    """Make these the pair, and add `spaces`, as one step.
+    """Compare these two spaces, and add `spaces` to the session, as one step.
 
-    Own spaces take the place of the example, and two other spaces than before begin with the maps of a new
-    session.
+    If the session shows the bundled example and both new spaces are the user's own, they replace it. If
+    neither space was compared before, the method of the maps is reset to the default.
     """
     present, ends = workspace(), {source, target}
     known = _distinct((*present.spaces, *spaces, source, target))
@@ -143,7 +147,8 @@ def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[Sp
 
 
 def slide_spec(step: str, field: str, **changes: Any) -> None:
-    """As `edit_spec`, but successive changes of one name are one step, such as those of a moving slider."""
+    """Change settings like `edit_spec`, but merge successive changes with the same name into one step, such
+    as those of a moving slider."""
     present = workspace()
     changed = replace(present, **{field: replace(getattr(present, field), **changes)})
     if history().undo_step == step:
@@ -153,12 +158,13 @@ def slide_spec(step: str, field: str, **changes: Any) -> None:
 
 
 def turn(to: tuple[float, ...]) -> None:
-    """Turn the three-dimensional maps."""
+    """Set the rotation of the three-dimensional maps."""
     slide_spec("turn the maps", "look", turn=to)
 
 
 def filter_rows(conditions: tuple[Condition, ...]) -> None:
-    """Keep only rows that meet these conditions; moving one range of numbers again is the same step."""
+    """Keep only rows that meet these conditions. Moving the same range of numbers again adds no
+    further step."""
     changed = set(conditions) ^ set(workspace().look.filter)
     columns = {one.column for one in changed}
     if len(columns) == 1 and not any(one.classes for one in changed):
@@ -168,7 +174,8 @@ def filter_rows(conditions: tuple[Condition, ...]) -> None:
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:
-    """A change as a callback: an error becomes a message, and nothing changes."""
+    """Run a change as a callback. If it raises an error, the page shows the error as a message and nothing
+    changes."""
     try:
         change(*arguments)
     except (SpaceError, JobQueueError, StoreError) as error:
@@ -176,13 +183,13 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
 
 
 def migrate_example(chosen: bool) -> None:
-    """Let Migrate open its example instead of the present pair, until the pair changes, as a step of its
-    own."""
+    """Let Migrate show its example instead of the present pair until the pair changes. This is a step that
+    can be undone."""
     edit("open the example of Migrate" if chosen else "leave the example of Migrate", example=chosen)
 
 
 def migrates_example() -> bool:
-    """Whether Migrate opens its example: it was asked for, or nobody has chosen another pair."""
+    """Whether Migrate shows its example: the user opened it, or the bundled spaces are still compared."""
     return workspace().example or workspace().models[:2] == BUNDLED
 
 
@@ -213,7 +220,7 @@ def remove_anchors(ids: tuple[str, ...]) -> None:
 
 
 def remove_suspects(ids: tuple[str, ...]) -> None:
-    """Remove anchors except pinned ones, and exclude their rows from all scores, as one step."""
+    """Remove these anchors, except pinned ones, and exclude their rows from all scores, as one step."""
     present = workspace()
     gone = set(ids) & set(present.anchors) - set(present.pinned)
     if gone:
@@ -291,7 +298,7 @@ def show_notices() -> None:
 
 
 def encodes() -> bool:
-    """Whether encodings were asked for that have not joined the session, or are to be compared."""
+    """Whether encodings still have to be submitted, finished or compared."""
     return any(map(st.session_state.get, (_AWAITED, ENCODE, COMPARE_ENCODED)))
 
 
@@ -303,13 +310,13 @@ def await_jobs(keys: tuple[str, ...]) -> None:
     st.session_state[_AWAITED] = keys
 
 
-# A choice of spaces is fitted in the run that follows: Streamlit breaks off a long callback at the next
-# click, and the choice would be lost.
+# The chosen spaces are fitted in the next run: Streamlit stops a long callback at the next click, and the
+# choice would be lost.
 
 
 def fit_to_models() -> None:
-    """Fit the present workspace to its models, within its step; other models that share no rows are removed.
-    Does nothing if the pair cannot be compared."""
+    """Adjust the workspace to the rows of its models, as part of the present step. Other models that share no
+    rows are removed. If the pair cannot be compared, nothing changes."""
     with suppress(SpaceError):  # the page shows the error, and another choice corrects it
         present = workspace()
         joined = _with_joined(present)
@@ -322,7 +329,7 @@ def fit_to_models() -> None:
         past, _ = history().steps
         other = past and set(past[-1][1].models).isdisjoint(present.models)
         lost = len(set(present.anchors) - set(fitted.anchors))
-        # With two other spaces, anchors of the former ones are no loss.
+        # If both spaces are new, losing all anchors of the former spaces needs no message.
         if lost and not present.by_strategy and not (other and lost == len(set(present.anchors))):
             messages.toast(
                 f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces."
@@ -330,8 +337,7 @@ def fit_to_models() -> None:
 
 
 def _with_joined(present: Workspace) -> Workspace:
-    """The workspace without those other models that share no rows with the pair and the models before
-    them."""
+    """The workspace without the other models that share no rows with the pair and the models before them."""
     joined = replace(present, others=())
     for spec in present.others:
         if isinstance(compute.shared_rows(*joined.models, spec), int):
@@ -340,10 +346,11 @@ def _with_joined(present: Workspace) -> Workspace:
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
-    """The workspace with only those pivots and anchors that both spaces have.
+    """The workspace with only the example rows and anchors that both spaces have.
 
-    Hand-picked anchors that both have are kept. If an anchor chosen by strategy is missing, all are chosen
-    again, as many as `usual_anchors` gives. Raises a SpaceError where the pair has no rows to choose from.
+    Anchors picked by hand are kept if both spaces have them. If an anchor chosen by a strategy is missing,
+    all anchors are chosen again, and `usual_anchors` gives their number. Raises a SpaceError if the pair has
+    no rows to choose from.
     """
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
@@ -361,7 +368,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and not labelled else strategy
-    # A link has a number without ids. A further model changes the rows, not the number that the user chose.
+    # A link may have a number of anchors without their ids. If a further model changes the shared rows, the
+    # number that the user chose stays.
     if n_anchors == USUAL_ANCHORS or (workspace.anchors and not workspace.others):
         n_anchors = usual_anchors(len(pair))
     n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
@@ -376,18 +384,19 @@ def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
         color_by = view.color_by if view.color_by in colors else "pivots"
         return replace(view, pivots=pivots, color_by=color_by)
     usual = default_view(pair.source)
-    # for labels, all rows were shown for their colours
+    # If all rows were shown only to colour them by labels, show the examples again.
     everything = usual.everything or (view.everything and view.color_by != "labels")
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 
 
 def fill_up(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
-    """The pinned anchors, followed by enough of the chosen ones to reach the number."""
+    """The pinned anchors, followed by as many of the chosen ones as are needed to reach `n_anchors`."""
     held = set(pinned)
     rest = tuple(identifier for identifier in chosen if identifier not in held)
     return pinned + rest[: max(n_anchors - len(pinned), 0)]
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """Strategy, number and random state of the anchors; the defaults for anchors chosen by hand."""
+    """The strategy, number and random state of the anchors. For anchors chosen by hand, "random", their
+    number and 0."""
     return strategy_of(workspace.anchors_from) or ("random", max(1, len(workspace.anchors)), 0)

@@ -26,26 +26,27 @@ from relcore.scores.score import ChanceLevel, Score
 from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
-_ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")  # a click on a cell counts, too
+# A click on a cell selects its row, too.
+_ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")
 
 
 def chosen_rows(
     table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any
 ) -> list[int]:
-    """Draw a table and return the numbers of the selected rows; `look` is passed to `st.dataframe`."""
+    """Draw a table, and return the numbers of the selected rows. `look` is passed to `st.dataframe`."""
     look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
     state = st.dataframe(table, key=key, on_select="rerun", **look)
-    return [row for row in _rows_of(state) if row < len(table)]  # an earlier table may have been longer
+    return [row for row in _rows_of(state) if row < len(table)]  # an earlier table may have had more rows
 
 
 def _rows_of(state: Any) -> list[int]:
-    """The rows whose boxes are ticked, and the row of a clicked cell."""
+    """The numbers of the ticked rows, and of the row whose cell was clicked."""
     cells = [row for row, _ in state.selection.cells]
     return list(dict.fromkeys([*state.selection.rows, *cells]))
 
 
 def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
-    """Draw a table with a column "id"; its selected rows are selected in the panes."""
+    """Draw a table with a column "id". Rows that are selected in the table are also selected in the panes."""
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:
@@ -63,8 +64,8 @@ EXPLANATIONS = {
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
-    """Draw a table with a row per representation (or `head`) and a column per metric, and the notes of the
-    scores."""
+    """Draw a table with a row for each representation (or `head`) and a column for each metric. The notes of
+    the scores stand below."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{linked_html(METRICS[metric].title)}</th>' for metric in metrics)
     body = "".join(
@@ -85,13 +86,13 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
 
 
 def _rows_scored(scores: Mapping[str, Mapping[str, Score]], form: str) -> str:
-    """``<br>n = 480``, the number of scored rows, if it differs between representations."""
+    """``<br>n = 480``, the number of scored rows. If it is the same for all representations, ""."""
     n = {one: max(score.n for score in by_metric.values()) for one, by_metric in scores.items() if by_metric}
     return f"<br>n = {n[form]:,}" if form in n and len(set(n.values())) > 1 else ""
 
 
 def short_numbers(table: pd.DataFrame) -> Styler:
-    """The table for `st.dataframe`, its numbers printed as in sentences: ``.975``, ``−.021``, ``20,000``."""
+    """The table for `st.dataframe`, with numbers as in our sentences: ``.975``, ``−.021``, ``20,000``."""
     whole = dict.fromkeys(table.select_dtypes("integer"), _whole_number)
     return table.style.format(whole | dict.fromkeys(table.select_dtypes("float"), short))
 
@@ -101,7 +102,7 @@ def _whole_number(number: int) -> str:
 
 
 def report_table(table: Table) -> None:
-    """Draw a table of a report, as people read it, with its caption."""
+    """Draw a table of a report, with readable numbers and its caption."""
     st.html(f'<div class="relscope-report">{linked_html(table.html())}</div>')
 
 
@@ -117,7 +118,7 @@ def _caution(space: LatentSpace, anchors: tuple[str, ...]) -> str:
 
 
 def chance_html(null: ChanceLevel) -> str:
-    """``chance .052``, with its 95 % band as a tooltip."""
+    """The chance level as HTML, such as ``chance .052``. A tooltip shows its 95 % band."""
     ends = band(null.low, null.high, null.places)
     return f'<small title="95 % band of the chance level: {ends}">chance {null}</small>'
 
@@ -142,10 +143,10 @@ def bars(
     models: Sequence[str],
     row: int | None = None,
 ) -> str:
-    """A chart with a bar for each model under each name, as HTML; negative bars extend to the left.
+    """A bar chart as HTML, with a bar for each model under each name. Negative bars extend to the left.
 
-    `row` is the number of the row whose similarities to the anchors are drawn. The panes change these bars
-    while an anchor is dragged.
+    `row` is the number of the row whose similarities to the anchors are drawn. While an anchor is dragged,
+    the panes change these bars.
     """
     shown = "".join(
         f"<div><span>{plain_html(name)}</span>{''.join(_bar(value, limit) for value in pair)}</div>"

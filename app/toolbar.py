@@ -1,4 +1,5 @@
-"""The bar above every place: Data, the pair and its anchors if they matter, undo, redo, the session."""
+"""The bar above every place: Data, the pair and its anchors if the place uses them, undo, redo, and the
+session."""
 
 from __future__ import annotations
 
@@ -37,17 +38,18 @@ from relcore.spaces.matching import Match
 
 _DRAWN = "relscope.drawn-page"
 _MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
-_STEPS_SHOWN = 5  # in the menu of the session
-_ON_THE_PAIR = ("Invert", "Link")  # the other tabs of Connect choose their own spaces
+_STEPS_SHOWN = 5  # most steps in the menu of the session
+_ON_THE_PAIR = ("Invert", "Link")  # other tabs of Connect choose their spaces themselves
 
-# The deferred work of this run: the place to draw, its container, and whether the browser shows a place
-# already.
+# What this run has still to draw: the place, the container of its toolbar, and whether the browser already
+# shows this place.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
 
 
 @contextmanager
 def waiting(place: Place | None) -> Iterator[None]:
-    """Say within this block which models are compared, if Explore opens on others: their files are read."""
+    """While this block runs, say which models are compared if the user comes to Explore from another page.
+    Reading their files may take a while."""
     said = st.empty()
     opens = place is EXPLORE and st.session_state.get(_DRAWN) not in (None, place.name)
     if opens and (told := comparing(session.workspace())):
@@ -60,11 +62,12 @@ def waiting(place: Place | None) -> Iterator[None]:
 
 @contextmanager
 def around(place: Place | None) -> Iterator[None]:
-    """Draw the toolbar of this run, and the page within this block; the toolbar is drawn even if the page
-    fails.
+    """Draw the toolbar of this run. The page is drawn within this block. If the page fails, the toolbar is
+    still drawn.
 
-    The browser draws in the order of arrival, and choosers take as long as panes. So if the browser shows
-    this place or nothing yet, Explore sends its panes first. An address of an earlier version has no toolbar.
+    The browser draws what arrives first, and the choosers of the toolbar take as long as the panes. So
+    Explore sends its panes first if the browser shows nothing yet or already shows Explore. An address of an
+    earlier version has no toolbar.
     """
     if place is None:
         yield
@@ -85,10 +88,10 @@ def around(place: Place | None) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Compute the panes in this block first, although `above` and a waiting toolbar appear over them.
+    """Compute the panes in this block first, although `above` and the toolbar stand over them.
 
-    While the browser shows nothing yet, both wait only if the scores after the panes are quick
-    (`scored_quickly`); meanwhile the browser draws the panes.
+    If the browser shows nothing yet, this is done only if the scores after the panes are quick
+    (`scored_quickly`). If they are not, the toolbar and `above` are drawn first.
     """
     awaited = _awaited.get()
     if awaited is None or not (awaited[2] or scored_quickly):
@@ -107,13 +110,14 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
 
 
 def _draw() -> None:
-    """Draw the toolbar, once in each run. Start has a larger button for data."""
+    """Draw the toolbar if this run has not drawn it yet. Start has no button for data here, because the page
+    has a larger one."""
     if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
     place, bar, _ = awaited
     run = get_script_run_ctx()
-    # Drawn within a page, its widgets would belong to that page and lose their values on others.
+    # If a page drew these widgets, they would belong to that page and lose their values on other pages.
     with run.run_with_active_hash(run.pages_manager.main_script_hash), bar:
         row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="toolbar-row")
         workspace = session.workspace()
@@ -148,13 +152,13 @@ def _undo_and_redo() -> None:
         name = verb.lower()
         look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys, "disabled": not step}
         help_ = f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}"
-        # Moved once all callbacks of this run have been called: the click before may come with this one.
+        # The history moves after all callbacks of this run, because the run may also handle an earlier click.
         look |= {"on_click": st.session_state.__setitem__, "args": (_MOVES, verb)}
         st.button(verb, key=f"history.{name}", help=help_, **look)
 
 
 def move_in_history() -> None:
-    """Undo or redo the step that the user asked for."""
+    """Undo or redo a step if the user clicked the button."""
     if verb := st.session_state.pop(_MOVES, None):
         history = session.history()
         undo = "Undone", history.undo_step, history.undo
@@ -162,18 +166,18 @@ def move_in_history() -> None:
         left = session.workspace().example
         move()
         st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
-        if left and not now.example and now.models[:2] == BUNDLED:  # where Migrate shows nothing else
+        if left and not now.example and now.models[:2] == BUNDLED:  # Migrate would show nothing else
             go(START)
 
 
 def _undo_note() -> str:
-    """What the last click undid or did again; "" after any other step."""
+    """A note on what the last click undid or redid. After any other step, ""."""
     told, then = st.session_state.get(_MOVED, ("", None))
     return told if then == session.workspace() else ""
 
 
 def _models(workspace: Workspace) -> None:
-    """Draw a button for each further model, which removes it, and a chooser that adds one."""
+    """For each further model, draw a button that removes it. Then draw a chooser that adds a model."""
     labels = space_labels(workspace.spaces)
     for number, spec in enumerate(workspace.others):
         look = {"icon": ":material/close:", "type": "tertiary"}
@@ -214,14 +218,14 @@ def _models(workspace: Workspace) -> None:
 def _pair_with_caption(
     workspace: Workspace, notes: DeltaGenerator, models: Sequence[SpaceSpec] = ()
 ) -> Match | None:
-    """The pair, with a caption on the rows that match; further remarks are drawn below, in `notes`. With
-    `models` all of these are matched."""
+    """The matched spaces: the pair, or all `models` if these are given. A caption tells how many rows match;
+    further remarks are drawn in `notes`."""
     try:
         pair = compute.matched_pair(*(models or (workspace.source, workspace.target)))
     except NoCommonId:
         st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
         return None
-    except SpaceError:  # the page shows the error; the choosers stay usable
+    except SpaceError:  # the page shows the error, and the choosers can be used
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     source, target = pair.source.dimension, pair.target.dimension
@@ -318,7 +322,7 @@ def _session_file(workspace: Workspace) -> None:
 
 
 def session_file(workspace: Workspace, digests: dict, selection: tuple[str, ...] = ()) -> str:
-    """The session file that users download; it names files without their folders."""
+    """The content of the session file that users download. It names files without their folders."""
     return with_selection(without_paths(session_json(workspace, digests)), selection)
 
 

@@ -1,4 +1,4 @@
-"""Widgets that show a value of the workspace and change it."""
+"""Widgets that show a setting of the workspace and change it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from relcore.spaces.matching import Match
 def bound(
     widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any
 ) -> Any:
-    """The result of a widget that shows `value` and calls ``apply(new value)`` when the user changes it.
+    """The result of a widget that shows `value`. When the user changes it, ``apply(new value)`` is called.
 
-    Set the value only if the widget shows another one or is new: a run under way would overwrite a newer
-    choice of the user. It is also the default, which the browser draws first.
+    Set the value of the widget only if it is new or shows another value: otherwise a run under way would
+    overwrite a newer choice of the user. The value is also the default, which the browser draws first.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
@@ -40,14 +40,14 @@ def bound(
 
 
 def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """The argument that makes this value the widget's initial value."""
+    """The argument that gives the widget this initial value."""
     if widget.__name__ in ("selectbox", "radio"):
         return {"index": list(settings["options"]).index(value)}
     return {"default" if widget.__name__ in ("segmented_control", "multiselect", "pills") else "value": value}
 
 
 def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
-    """A distinct name for each space, because a chooser finds its options by their names."""
+    """A name for each space. No two names are the same, because a chooser finds its options by name."""
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
         name, number = space_name(spec), 2
@@ -56,7 +56,8 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             and spec.source in ("file", "sample")
             and not Path(spec.name).is_relative_to(all_uploads())
         ):
-            name = f"{Path(spec.name).parent.name}/{name}"  # checkpoints: each lies in a folder of its own
+            # Checkpoints often have the same name in different folders.
+            name = f"{Path(spec.name).parent.name}/{name}"
         if rows := kept_ids(spec):
             name = f"{name} · {counted(len(rows), 'row')}"
         if removed := unscored_ids(spec):
@@ -69,7 +70,8 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 
 
 def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
-    """`space_labels`, without the dataset behind an encoder's name where the name alone is distinct."""
+    """The names of `space_labels`. If the name of an encoder is unique without its dataset, the dataset is
+    left out."""
     labels = space_labels(spaces)
     short = {
         spec: label.rpartition(" · ")[0] if spec.source == "encoding" and label == spec.name else label
@@ -82,7 +84,8 @@ def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 def several_spaces(
     label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
 ) -> list[SpaceSpec]:
-    """The chosen spaces, in order; by default the `usual` ones or all, at most as many as allowed."""
+    """The chosen spaces, in order. By default these are the `usual` ones, or all, but at most as many as are
+    allowed."""
     labels = space_labels(spaces)
     return remembered(
         st.multiselect,
@@ -116,7 +119,8 @@ def choose_space(side: str, spec: SpaceSpec) -> None:
 
 
 def strategy_choosers(pair: Match, key: str) -> None:
-    """Draw the choosers of strategy and number; each change chooses new anchors and keeps pinned ones."""
+    """Draw the choosers of the strategy and of the number of anchors. Each change chooses new anchors and
+    keeps pinned ones."""
     workspace = session.workspace()
     strategy, n_anchors, random_state = session.anchors_origin(workspace)
     usable = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
@@ -158,7 +162,8 @@ def strategy_choosers(pair: Match, key: str) -> None:
 
 
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
-    """Choose anchors by strategy after the pinned ones, as one step; errors as in `select_anchors`."""
+    """Keep the pinned anchors and choose the others by strategy, as one step. Raises the errors of
+    `select_anchors`."""
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     ids = session.fill_up(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(
@@ -184,7 +189,8 @@ def score_choosers(workspace: Workspace) -> None:
 
 
 def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
-    """The widget for a setting, and its arguments except the value; `own` arguments replace derived ones."""
+    """The widget for a setting, and its arguments except the value. Arguments in `own` replace those derived
+    from the setting."""
     given: dict[str, Any] = {"help": setting.help or None}
     if setting.kind is bool:
         return st.toggle, given | own
@@ -204,7 +210,7 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     if setting.number is None:
         return st.text_input, given | {"placeholder": setting.placeholder or None} | own
     low, high = setting.low, setting.high
-    if setting.above is not None:  # number boxes have no exclusive lower bound
+    if setting.above is not None:  # number boxes cannot exclude their lower bound
         low, high = setting.above + 0.001, 1000 if high is None else high
     step = setting.step or (1 if setting.number is int else 0.05)
     limits = {"min_value": low, "max_value": high, "step": step}
@@ -217,9 +223,10 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
 
 
 def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any, **own: Any) -> Any:
-    """The value of a setting's widget, which the page remembers; `usual` or the default at first.
+    """The value of the widget for a setting. The page remembers it. It begins with `usual`, or with the
+    setting's default.
 
-    `limits` are the smallest and largest number, or all choices that the data allow.
+    `limits` are the smallest and the largest number, or all choices that the data allow.
     """
     if limits:
         bounds = zip(("min_value", "max_value"), limits, strict=True)
@@ -239,7 +246,7 @@ def setting_widget(setting: Setting, key: str, usual: Any = UNSET, *limits: Any,
 
 
 def edit_setting(field: str, setting: Setting, key: str = "", **own: Any) -> None:
-    """Draw the widget of a setting in the workspace's `field`; a change is a step."""
+    """Draw the widget of a setting that belongs to the workspace's `field`. Each change is a step."""
     value = getattr(getattr(session.workspace(), field), setting.name)
     value = setting.number(value) if setting.number else value
     widget, given = fitting(setting, **own)

@@ -1,4 +1,4 @@
-"""Workspace: all settings of a user as one immutable value, with undo, a session file and a link."""
+"""The workspace: all settings of a user as one immutable value, with undo, a session file and a link."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from relcore.spaces.matching import Match
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened", TWO)
 MOST_NEIGHBOURS = 200
-MOST_MODELS = 4  # side by side
-OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
+MOST_MODELS = 4  # models side by side in Explore
+OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # the default in a new session
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
 Step = tuple[str, "Workspace"]
@@ -42,10 +42,10 @@ BOOTSTRAPPED = "bootstrap"
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
-    `others` are further spaces that Explore shows beside the source and the target. With `example` Migrate
-    opens its example instead of them.
-    `anchors_from` is "strategy n random_state", `BOOTSTRAPPED`, or "" for anchors changed by hand. Pinned
-    anchors stay when a new strategy is chosen.
+    `others` are further spaces that Explore shows beside the source and the target. If `example` is True,
+    Migrate shows its example instead of these spaces. `anchors_from` is "strategy n random_state",
+    `BOOTSTRAPPED`, or "" for anchors changed by hand. Pinned anchors stay when the user chooses a new
+    strategy.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -90,12 +90,12 @@ class Workspace:
 
     @property
     def models(self) -> tuple[SpaceSpec, ...]:
-        """The spaces side by side in Explore: the source, the target, and the others."""
+        """The spaces that Explore shows side by side: the source, the target, and the others."""
         return self.source, self.target, *self.others
 
     @property
     def form(self) -> str:
-        """The representation relative to anchors that the panes show."""
+        """The representation relative to anchors in the panes."""
         return next((pane for pane in self.panes[::-1] if pane in ("relative", "whitened")), "relative")
 
     @property
@@ -103,8 +103,8 @@ class Workspace:
         return self.anchors_from not in ("", BOOTSTRAPPED)
 
     def recipe(self, matched: Match) -> ComparisonRecipe:
-        """The settings of a figure of these matched spaces: the source, the target and, if it has them, the
-        others."""
+        """The settings of a figure of these matched spaces: the source, the target and, if `matched` has
+        them, the others."""
         settings = self.anchors, self.projection, self.view, self.reduction, self.panes
         source, target, *digests = (space.digest for space in matched.spaces)
         others = self.others[: len(digests)], tuple(digests)
@@ -112,25 +112,28 @@ class Workspace:
 
 
 def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
-    """Strategy, number and random state; None for anchors that no strategy chose."""
+    """The strategy, number and random state. For anchors that no strategy chose, None."""
     strategy, *numbers = anchors_from.split(" ")
     whole = len(numbers) == 2 and all(one.isascii() and one.isdecimal() and len(one) < 10 for one in numbers)
     return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
 
 
-# Settings that version 0.1.0 lacked; left out at their defaults, so that earlier session files stay equal.
+# Settings that version 0.1.0 lacked. They are left out at their defaults, so that earlier session files stay
+# equal.
 _NEWER = ("stars", "oriented", "look", "others", "example")
 
 
 class History:
-    """The present workspace between past and undone steps, each with its name; the nearest step is last."""
+    """The present workspace, and the past and undone steps, each with its name. The step nearest to the
+    present is last."""
 
     def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
         self.present = present
         self._past, self._future = list(past)[-UNDO_STEPS:], list(future)
 
     def edit(self, step: str, changed: Workspace) -> None:
-        """Make `changed` the present and forget undone steps; an unchanged workspace adds no step."""
+        """Make `changed` the present workspace, and forget undone steps. An unchanged workspace adds
+        no step."""
         if changed != self.present:
             self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
             self._future = []
@@ -154,7 +157,7 @@ class History:
 
     @property
     def with_other_anchors(self) -> Workspace | None:
-        """The last workspace with other anchors than the present ones."""
+        """The most recent workspace whose anchors differ from the present ones."""
         past = (earlier for _, earlier in reversed(self._past))
         return next((earlier for earlier in past if earlier.anchors != self.present.anchors), None)
 
@@ -186,7 +189,8 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
 
 
 def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
-    """The text of `session_json` with the selected ids, or None if they would make it too large."""
+    """The text of `session_json` with the selected ids. If they would make the text too large, it has None
+    instead."""
     content = content | {"panes": {"selection": selection}}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     too_large = selection is not None and len(text.encode()) > MOST_BYTES
@@ -195,7 +199,7 @@ def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> 
 
 @dataclasses.dataclass(frozen=True)
 class _Saved:
-    """The fields that a session file writes in another form than the workspace's."""
+    """The fields that a session file writes in another form than the workspace has them."""
 
     spaces: tuple[dict[str, Any], ...]
     source: int
@@ -221,9 +225,10 @@ _SAVED = tuple(field.name for field in dataclasses.fields(_Saved))
 def from_session_file(
     text: str | bytes, rejoined: Callable[[Any], Any] = lambda described: described
 ) -> tuple[Workspace, dict[SpaceSpec, str]]:
-    """A workspace and the digests of its spaces when saved; `rejoined` finds the files.
+    """The workspace of a session file, and the digests of its spaces when it was saved. `rejoined` finds
+    their files.
 
-    Raises a SpaceError for anything that is no session file, or settings that do not fit.
+    Raises a SpaceError if the content is not a session file, or if its settings do not fit together.
     """
     try:
         content = parse(text, "session file")
@@ -237,7 +242,7 @@ def from_session_file(
         saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
         spaces = rejoined(saved.spaces)
         digests = [space.pop("digest", "") for space in spaces]
-        # first, because the others depend on them
+        # These come first, because the other settings depend on them.
         specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
         ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
         ends["others"] = [spaces[number] for number in saved.others]
@@ -288,7 +293,7 @@ def _inversion_text(spec: InversionSpec) -> str:
     return ",".join(map(str, [*values, "auto"] if tuned else values))
 
 
-_LONGEST_FILTER = 1500  # letters in a link
+_LONGEST_FILTER = 1500  # characters of a filter in a link
 
 
 def _filter_text(conditions: tuple[Condition, ...]) -> str:
@@ -301,7 +306,7 @@ def _filter(text: str) -> tuple[Condition, ...]:
 
 
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
-# By the name in the link: the setting, its writer and its reader. The classes refuse wrong values.
+# For each name in a link: the setting, its writer and its reader. The classes refuse wrong values.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "similarity": ("projection.similarity", str, str),
     "center": ("projection.center", *_FLAG),
@@ -318,7 +323,7 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
         lambda origin: origin.replace(" ", ",") if strategy_of(origin) else "",
         _origin,
     ),
-    # Old links have neither pivots nor labels.
+    # Old links have neither example rows nor labels.
     "color": ("view.color_by", lambda name: "" if name in ("pivots", "labels") else name, str),
     "second": (
         "look",
@@ -331,7 +336,7 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
 
 
 def to_query(workspace: Workspace) -> dict[str, str]:
-    """The small settings that differ from the defaults, for the address bar."""
+    """The small settings that differ from their defaults, for the address bar."""
     usual = _query(Workspace())
     query = {name: text for name, text in _query(workspace).items() if text != usual[name]}
     if workspace.others:
@@ -344,10 +349,11 @@ def _query(workspace: Workspace) -> dict[str, str]:
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
-    """The workspace with the settings of a link; invalid settings are ignored, because links get mangled."""
+    """The workspace with the settings of a link. Invalid settings are ignored, because links get damaged when
+    they are copied."""
     for name, (place, _, read) in _LINKED.items():
         field, _, inner = place.partition(".")
-        with suppress(ValueError, KeyError):  # a SpaceError is a ValueError
+        with suppress(ValueError, KeyError):  # this includes SpaceError
             value = read(query[name])
             if inner:
                 value = dataclasses.replace(getattr(workspace, field), **{inner: value})

@@ -1,4 +1,5 @@
-"""The place Connect: stitch, retrieve across languages, invert, link, bring many models into one space."""
+"""The place Connect: stitch models, retrieve across languages, invert, link, or bring many models into one
+space."""
 
 from __future__ import annotations
 

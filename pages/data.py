@@ -13,11 +13,11 @@ from app.spaces import bundled, loaded, loading, shards, store
 from relcore.base.errors import NoCommonId, SpaceError
 
 if jobs.collect():
-    st.rerun()  # the toolbar is drawn already and must offer them
+    st.rerun()  # the toolbar is already drawn and lacks the new spaces
 workspace = session.workspace()
 try:
     pair, unpaired = compute.matched_pair(workspace.source, workspace.target), False
-except SpaceError as error:  # the list of spaces reports it
+except SpaceError as error:  # the list of spaces shows the error
     pair, unpaired = None, isinstance(error, NoCommonId)
 if unpaired:
     loading.draw_unpaired(workspace)

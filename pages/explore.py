@@ -1,4 +1,4 @@
-"""Two spaces side by side, absolute and relative, with panes, anchors and scores on one screen."""
+"""The place Explore: two spaces side by side, with panes, anchors and scores on one screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.workspace import BUNDLED
 from relcore.base.errors import SpaceError
 
 workspace = session.workspace()
-with st.container(key="headline"):  # its scores take a second, and the panes come first
+with st.container(key="headline"):  # its scores take a second, so the panes come first
     opening, remedy = st.empty(), st.empty()
 opening.html(until_scored(workspace))
 try:
@@ -32,9 +32,9 @@ except SpaceError:
     raise
 pair = models.pair()
 with st.container(key="above-panes"):
-    # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    # Not in an `st.empty`: each run would replace it, so popovers would close and fields lose the focus.
     bar = st.container()
-    st.empty()  # an empty block takes no room before `above` is drawn
+    st.empty()  # takes no room until `above` is drawn
 
 
 def above() -> None:
@@ -59,18 +59,18 @@ with toolbar.panes_first(above, scored_quickly=quickly):
         height = 460 if len(drawing.scene.panes) <= len(models.spaces) else 720
         panes.show(models, drawing, "explore", height=height, single=found_by_one_model(pair))
     if quickly:
-        # Send the panes first and nothing else: the browser draws in the order of arrival.
+        # Send the panes before everything else, because the browser draws what arrives first.
         say_what_was_found()
 with picture:
     with st.container(horizontal=True, vertical_alignment="center", key="view-row"):
         choosers.map_chooser(workspace)
         choosers.color_chooser(workspace, pair)
         choosers.view_choosers(workspace, pair)
-        scene, view = drawing.found  # with the rows of a search, as on the screen
+        scene, view = drawing.found  # includes the rows of a search, as on the screen
         scene = replace(scene, marked=panes.places_of_selected(models, view.rows))
         found = replace(drawing, scene=scene, view=view)
         panes.export_bar(models, found, "explore", in_words(workspace))
-        panes.follow(drawing)  # here a bar hides no row and moves nothing
+        panes.follow(drawing)  # progress bars here cover no row and move nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:
             say_what_was_found()

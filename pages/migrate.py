@@ -1,4 +1,4 @@
-"""The place Migrate: decide about a new embedding model, and compare two versions of one."""
+"""The place Migrate: decide about a new embedding model, and compare two versions of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The place Start: the idea in six steps on real data, three examples, and a button for your own data."""
+"""The place Start: the idea in six steps on real data, three examples, and a button for the user's
+own data."""
 
 from __future__ import annotations
 
