@@ -1,10 +1,10 @@
-"""Access control: which files a path from a user may lead to.
+"""Access control: which files the path that a user gives may lead to.
 
-Usually these are all files that the account may read: app and command line serve the person who started
-them. With ``RELSCOPE_SHARE`` the app also serves other people. Then a path, after its symbolic links are
-followed, must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file that `relscope app`
-was given. A session never opens an upload of another one. Code that takes a path from a user calls
-`readable_path`.
+Usually these are all files that the account may read, because the app and the command line serve the person
+who started them. With ``RELSCOPE_SHARE`` the app also serves other people. Symbolic links are then followed
+first, and the resulting path must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file
+that `relscope app` was given. A session never opens an upload of another session. Code that takes a path from
+a user calls `readable_path`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from relcore.base.errors import SpaceError
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
-OPENED = "RELSCOPE_OPEN"  # JSON list of the specs given to `relscope app`, or of the folders given to mcp
+OPENED = "RELSCOPE_OPEN"  # JSON list: the specs given to `relscope app`, or the folders given to mcp
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # limits of Linux; other systems allow at least as much
 _SHORTEST_TOKEN = 8
 _KINDS = {
@@ -51,8 +51,8 @@ _find_asker: Callable[[], AccessContext] | None = None
 
 
 def set_asker(find: Callable[[], AccessContext] | None) -> None:
-    """Set the function that returns the session of the present call. A worker has none and may read the
-    uploads of all sessions, because the app checks access before it submits a job."""
+    """Set the function that returns the session of the current call. A worker process has no such function.
+    It may read the uploads of all sessions, because the app checks access before it submits a job."""
     global _find_asker
     _find_asker = find
 
@@ -69,7 +69,7 @@ def is_shared() -> bool:
 
 
 def chosen_token() -> str:
-    """The token in RELSCOPE_TOKEN, "" if unset. Raises a SpaceError if it is short."""
+    """The token in RELSCOPE_TOKEN, "" if unset. Raises a SpaceError if the token is too short."""
     token = os.environ.get(TOKEN, "")
     if token and (len(token) < _SHORTEST_TOKEN or not token.isprintable()):
         raise SpaceError(
@@ -80,8 +80,8 @@ def chosen_token() -> str:
 
 
 def put_by_session(key: str) -> bool:
-    """Whether this session put the key into the store; always True in a worker, or if the app is not
-    shared."""
+    """Whether this session put the key into the store. In a worker process and in an app that is not shared,
+    this is always True."""
     return not is_shared() or _find_asker is None or key in _find_asker().made
 
 
@@ -91,7 +91,7 @@ def expand_home(path: str | Path) -> Path:
     Raises
     ------
     SpaceError
-        The home folder of a user that does not exist, a character that no path has.
+        The path names the home folder of an unknown user, contains a zero byte, or is too long.
     """
     try:
         place = Path(path).expanduser()
@@ -124,10 +124,10 @@ def check_environment() -> None:
 
 
 def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
-    """`expand_home`, after a check that the present session may read the path.
+    """The path with ``~`` replaced, after a check that the current session may read it.
 
     In a shared app, the returned path is resolved, and a relative path starts in the data folder. With
-    ``uploads=False`` it must not lead into uploads. This is for folders in which one file names others.
+    ``uploads=False`` the path must not lead into uploads; use this for a folder whose files name other files.
 
     Raises
     ------
@@ -166,10 +166,10 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
 
 
 def need_own_machine(what: str) -> None:
-    """Raise a SpaceError if the app is shared; to be called before a library opens an address or a folder.
+    """Raise a SpaceError if the app is shared. Call this before a library opens an address or a folder.
 
-    A visitor must not make this machine connect to others, and a vector database writes into the folder that
-    it opens. The addresses of shards that `relscope app` was given stay open.
+    A visitor must not make this machine connect to other machines, and a vector database writes into the
+    folder that it opens. Addresses of shards that were given to `relscope app` stay allowed.
     """
     if is_shared() and what not in [spec["name"] for spec in _opened_records() if spec["source"] == "sample"]:
         usual = (
@@ -181,7 +181,7 @@ def need_own_machine(what: str) -> None:
 
 
 def may_read(path: str | Path) -> bool:
-    """Whether `readable_path` accepts the path; lists leave out the paths that it refuses."""
+    """Whether `readable_path` accepts the path. Lists on pages omit the paths that it refuses."""
     if is_shared():
         with suppress(SpaceError):
             return bool(readable_path(path))
@@ -189,8 +189,8 @@ def may_read(path: str | Path) -> bool:
 
 
 def beside(path: Path, other: Path) -> bool:
-    """Whether a file next to an opened one may be read as a part of it; False for a link that leads
-    elsewhere."""
+    """Whether the file `other` may be read together with the opened file `path` beside it. False for a link
+    to a place that the session may not read."""
     if not is_shared():
         return True
     ends = resolve_links(path), resolve_links(other)
@@ -198,7 +198,7 @@ def beside(path: Path, other: Path) -> bool:
 
 
 def resolve_links(path: Path) -> Path | None:
-    """The path with its links followed; None for links in a circle."""
+    """The path with its symbolic links followed; None if the links form a circle."""
     with suppress(OSError, RuntimeError):
         return path.resolve()
     return None
@@ -216,7 +216,8 @@ def _opened_records() -> list[dict[str, Any]]:
 
 
 def regular_file(path: Path) -> Path:
-    """The path if it leads to a regular file; reading a device or a named pipe might never end.
+    """The path, if it leads to a regular file. Other kinds are refused: reading a device or a named pipe
+    might never end.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Settings from environment variables, among them the chosen device; errors name the variable."""
+"""Settings from environment variables, including the chosen device. Errors name the variable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPU
 
 
 def flag(name: str) -> bool:
-    """Whether a variable is 1; it may also be 0 or unset."""
+    """Whether a variable is 1. The only other valid states are 0 and unset."""
     text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
         raise wrong(name, "0 or 1", text)
@@ -40,7 +40,8 @@ def number(name: str, usual: float, most: float) -> float:
 
 
 def gpu_bytes() -> int:
-    """The bytes of a GPU's memory that rows of spaces may take, from RELSCOPE_GPU_GB; 0 if it is not set."""
+    """The number of bytes of GPU memory that rows of spaces may take, from RELSCOPE_GPU_GB; 0 if it is not
+    set."""
     return int(number(GPU_GB, 1, 1e6) * 1e9) if os.environ.get(GPU_GB) else 0
 
 
@@ -60,7 +61,7 @@ _NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
 
 
 def chosen() -> str:
-    """The device that the user chose, by `use_device` or by RELSCOPE_DEVICE; else "auto".
+    """The device that the user chose with `use_device` or RELSCOPE_DEVICE; "auto" if none was chosen.
 
     Raises
     ------
@@ -71,8 +72,8 @@ def chosen() -> str:
 
 
 class use_device:
-    """Compute on a device from now on, or in a `with` block: "auto", "cpu", "cuda", "cuda:1", or "torch".
-    "torch" is torch on the CPU, which tests the code for GPUs.
+    """Compute on a device from now on, or only inside a `with` block. Names are "auto", "cpu", "cuda",
+    "cuda:1" and "torch". "torch" runs the code for GPUs on the CPU, for tests.
 
     Raises
     ------
@@ -88,7 +89,7 @@ class use_device:
     """
 
     def __init__(self, name: str) -> None:
-        # The choice is stored in the environment variable, so that processes started later use it, too.
+        # The choice is stored in the environment variable, so that processes that start later use it, too.
         self._before = os.environ.get(DEVICE)
         os.environ[DEVICE] = _need_device_name(name, "device")
 
@@ -111,8 +112,8 @@ def _need_device_name(name: str, what: str) -> str:
 
 
 def resolve(name: str | None = None) -> str:
-    """The device of a name on this machine: "cpu", "torch", "cuda" or "cuda:1"; "auto" and None give the
-    chosen device.
+    """The device on this machine that a name stands for: "cpu", "torch", "cuda" or "cuda:1". "auto" and None
+    stand for the device that the user chose.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def resolve(name: str | None = None) -> str:
 
 
 def torch_name(name: str | None = None) -> str:
-    """Torch's name of a device, for networks: "cpu", "cuda" or "cuda:1"."""
+    """The name by which torch knows a device: "cpu", "cuda" or "cuda:1"."""
     name = resolve(name)
     return "cpu" if name == "torch" else name
 

@@ -1,4 +1,4 @@
-"""The errors of the core, how their messages quote items, and the checks that settings share."""
+"""The exceptions of the core, functions that quote items in their messages, and checks for settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class SpaceError(ValueError):
-    """A space, a file or a setting is wrong; the message says what and how to fix it.
+    """A space, a file or a setting is invalid. The message says what is wrong and how to fix it.
 
     Examples
     --------
@@ -22,11 +22,11 @@ class SpaceError(ValueError):
 
 
 class NoCommonId(SpaceError):
-    """Two spaces have no id in common, so that their rows cannot be paired by id."""
+    """Two spaces have no id in common, so their rows cannot be paired by id."""
 
 
 def quote(items: Sequence[str]) -> str:
-    """Items for an error message, ``'a', 'b'``, each cut to 40 characters."""
+    """The items as text for an error message, such as ``'a', 'b'``. Each item is cut to 40 characters."""
     return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
 
 
@@ -39,7 +39,7 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
 
 
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
-    """Raise a SpaceError that names the setting unless the value is one of those allowed."""
+    """Raise a SpaceError that names the setting, unless the value is allowed."""
     if value not in allowed:
         names = list(map(str, allowed))
         near = did_you_mean(str(value), names)
@@ -47,14 +47,14 @@ def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
 
 
 def need_strings(setting: str, value: Any) -> None:
-    """Raise a SpaceError that names the setting unless the value is a tuple of strings."""
+    """Raise a SpaceError that names the setting, unless the value is a tuple of strings."""
     if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
         raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
 
 
 def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = None) -> None:
-    """Raise a SpaceError that names the setting unless the value is a non-empty tuple of different
-    allowed items."""
+    """Raise a SpaceError that names the setting, unless the value is a non-empty tuple of distinct items that
+    are all allowed."""
     if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
         raise SpaceError(f"{setting}: expected at least one, none twice, got {values!r:.80}")
     for value in values if allowed else ():
@@ -62,7 +62,7 @@ def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = Non
 
 
 def need_whole(settings: Any, **least: int) -> None:
-    """Raise a SpaceError unless these attributes are whole numbers that reach the given minimum."""
+    """Raise a SpaceError, unless each named attribute is a whole number and at least its given minimum."""
     for name, lowest in least.items():
         value = getattr(settings, name)
         if type(value) is not int or value < lowest:
@@ -99,10 +99,11 @@ OF_KIND = {"images": "vision", "texts": "text"}  # extras that the encoders of a
 
 @contextmanager
 def extra(name: str = "") -> Iterator[None]:
-    """Turn a failed import into an error that says how to install the library; also a decorator.
+    """Turn a failed import into an error that says how to install the library. This works as a context and as
+    a decorator.
 
-    `name` is the extra to install, if several extras contain the library. Raises a SpaceError where a library
-    of `EXTRAS` is missing.
+    If several extras contain the library, `name` is the extra to install. Raises a SpaceError if a library of
+    `EXTRAS` is missing.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def extra(name: str = "") -> Iterator[None]:
 
 
 def with_install_hint(error: ImportError, name: str = "") -> Exception:
-    """An error that says how to install the library; the error itself if no extra installs it."""
+    """An error that says how to install the library. If no extra installs the library, the given error."""
     # pandas wraps the ImportError of jinja2
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]

@@ -1,9 +1,9 @@
-"""The registry of all names that users can choose and plugins can add; choosers, `--help`, recipes and
+"""The registry of all names that users can choose and that plugins can add. Choosers, `--help`, recipes and
 computations read it.
 
-Importing it is cheap: an entry holds the path of its code, and `load` imports it at first use. A new choice
-is a file and one line here. A script may add an entry at run time under a new name; a package adds to a
-`Family` by entry points, see docs/plugin.
+Importing this module is cheap: an entry holds the path of its code, and `load` imports that code at first
+use. To add a choice, write a file and add one line here. A script may add an entry at run time under a new
+name. A package adds entries to a `Family` by entry points (see docs/plugin).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from relcore.base.errors import SpaceError
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: its title, and its code as ``"module:attribute"``; a leading dot stands for `relcore`.
-    `plugin` is the name and version of the package that added it, "" for Relscope's own."""
+    """A choice: its title, and its code as ``"module:attribute"``. A leading dot stands for `relcore`.
+    `plugin` is the name and version of the package that added the choice; "" for Relscope's own choices."""
 
     title: str
     where: str = ""
@@ -45,13 +45,13 @@ class Method(Named):
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        The rows on which heads are trained. "absolute": the rows of their own space. `where` is then a
-        function ``(source, target, settings, random_state)`` of two `FittedSpace`. It returns a translation
-        of source rows (m, d) to rows of the target, or None. Any other value: the representation that
-        `where`, a function ``(space, settings)``, computes from one space; a head then takes the
-        representation of any space.
+        The rows on which heads are trained. "absolute": heads are trained on the rows of their own space.
+        `where` is then a function ``(source, target, settings, random_state)`` of two `FittedSpace`; it
+        returns a function that translates source rows (m, d) to rows of the target, or None. With any other
+        value, heads are trained on a representation. `where` is then a function ``(space, settings)`` that
+        computes it from one space, and a head can read the representation of every space.
     knows : "one" or "both"
-        "one": each space is prepared without the other; "both": the method needs both spaces at once.
+        "one": the method prepares each space alone. "both": it needs both spaces at once.
     """
 
     heads: str = "absolute"
@@ -65,10 +65,11 @@ class MetricName(Named):
     Attributes
     ----------
     of : some of "pair", "spaces", "more"
-        What it compares. "pair": representations of one pair, as in Explore's table; "spaces": many spaces
-        with each other; "more": both, but only when chosen by name.
+        What the metric compares. "pair": representations of one pair of spaces, as in Explore's table.
+        "spaces": many spaces with each other. "more": both, but only if the metric is chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
-        The settings that a comparison of many spaces depends on; "labels": the pair must have labels.
+        The settings on which a comparison of many spaces depends. "labels" means that the pair must have
+        labels.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
@@ -79,10 +80,10 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Family(MutableMapping[str, Entry], Generic[Entry]):
-    """The choices of one kind: Relscope's own, then those of plugins. Plugins are searched when a name is
-    not among Relscope's own.
+    """The choices of one kind: Relscope's own choices, then those of plugins. Plugins are searched only for a
+    name that is not among Relscope's own.
 
-    A `private` family takes no plugins in a shared app, because their settings may be paths.
+    In a shared app a `private` family ignores plugins, because their settings may be paths.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return len({**self.own, **self.added})
 
     def name_of(self, code: type) -> str:
-        """The name of a class, "" if it has none; works for a plugin's class, too."""
+        """The registered name of a class, also of a plugin's class; "" if it has none."""
         place = f"{code.__module__}:{code.__qualname__}"
         for name, entry in self.items():
             if entry.where in (place, place.removeprefix("relcore")):
@@ -139,7 +140,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return ""
 
     def working(self) -> list[str]:
-        """The names whose code can be used; warns once about each plugin that fails."""
+        """The names whose code can be used. Warns once about each plugin that fails."""
         from relcore.base import plugins
 
         for name, entry in list(self.added.items()):
@@ -366,9 +367,9 @@ class FormatName(Named):
     Attributes
     ----------
     store : str
-        Name in `INDEXES` of the store that reads and writes the file in blocks, if any.
+        The name in `INDEXES` of the store that reads and writes such a file in blocks, if there is one.
     shard : "", "array" or "table"
-        How each file is read if a folder of them is one space; "" if it cannot be.
+        How each file is read if a folder of such files is one space; "" if it cannot be one.
     """
 
     store: str = ""
@@ -403,8 +404,8 @@ FORMATS = Family("formats", FormatName, _FORMATS)
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """A `stores.index.VectorIndex`. It is a file whose format has this `store`, or a database: its address
-    names a table after #, and a shared app does not open it.
+    """A `stores.index.VectorIndex`: a file whose format names this `store`, or a database. The address of a
+    database names a table after #, and a shared app does not open it.
     """
 
     name: str = ""
@@ -414,7 +415,7 @@ class IndexName(Named):
         return tuple(suffix for suffix, entry in _FORMATS.items() if self.name and entry.store == self.name)
 
 
-# Where vectors are stored; the name is the kind in ``lancedb:FOLDER#TABLE``.
+# Places where vectors are stored. The name is the first part of an address such as ``lancedb:FOLDER#TABLE``.
 _INDEXES = {
     "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", "npy"),
     "parquet": IndexName(
@@ -424,7 +425,7 @@ _INDEXES = {
     "lancedb": IndexName("LanceDB", ".stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)
-# The stores of plugins/stores; if it is not installed, an error says how to get it.
+# The stores of the package in plugins/stores. If it is not installed, an error says how to install it.
 PLUGIN_STORES = ("chroma", "milvus", "pgvector", "qdrant")
 
 REDUCTIONS = {
@@ -459,7 +460,7 @@ _ENCODERS = {
 }
 ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
 
-# Figures by the names that recipes give them, and the `Recipe` of each.
+# Figures: the name that recipes use, and the `Recipe` that draws each.
 FIGURES = {
     "comparison": Named("", ".compare.scene:Panes"),
     "scores": Named("", ".compare.scene:Scores"),
@@ -484,7 +485,7 @@ FIGURES = {
     "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
 }
 
-# Figures of earlier versions, and the study that draws each now; "" if none does.
+# Figures of earlier versions, and the study that now draws each; "" if there is none.
 FORMER_FIGURES = {
     "cross-domain": "",
     "drift-map": "",
@@ -511,10 +512,11 @@ FORMER_FIGURES = {
 }
 
 
-# Sources of spaces and datasets, and encoders, of earlier versions.
+# Sources of spaces, sources of datasets, and encoders that only earlier versions had.
 FORMER_DATA = ("planetoid", "graph", "timm")
 
-# Studies of version 0.1.0 that became part of others; "" for those whose numbers appear on Papers only.
+# Studies of version 0.1.0 that became part of other studies; "" for a study whose numbers appear on Papers
+# only.
 FORMER_STUDIES = {
     "across-domains": "",
     "across-languages": "",
@@ -528,7 +530,8 @@ FORMER_STUDIES = {
     "robustness": "method-map",
     "row-lengths": "",
 }
-# Studies of the package relscope-studies, in plugins/studies; without it, opening their files names it.
+# Studies of the package relscope-studies, in plugins/studies. If it is not installed, an error on opening
+# their files names it.
 PLUGIN_STUDIES = (
     *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
     *("exposure", "isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
@@ -537,7 +540,8 @@ PLUGIN_STUDIES = (
 
 @dataclass(frozen=True)
 class StudyName(Named):
-    """A study; `help` is its question, `paper` the source of the question, `topic` its group on Studies."""
+    """A study: `help` is its question, `paper` is the source of the question, and `topic` is its group on the
+    page Studies."""
 
     paper: str = ""
     topic: str = "More questions"

@@ -1,4 +1,4 @@
-"""Numbers as texts, tables and hovers show them: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain
+"""Format numbers for texts, tables and hovers: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain
 numbers.
 """
 
@@ -12,8 +12,8 @@ MINUS = "−"
 
 
 def short(value: float, places: int = 3) -> str:
-    """Decimals without the zero before the point, no minus before zero: ``.304``, ``1.000``, ``−.021``;
-    ``–`` for NaN.
+    """A number with a fixed number of decimals: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN. There is no
+    zero before the point, and no minus before a rounded zero.
     """
     if value != value:
         return "–"
@@ -23,16 +23,16 @@ def short(value: float, places: int = 3) -> str:
 
 
 def short_chance(value: float) -> str:
-    """The mean of a chance level: ``.167``, with two significant digits below .005: ``.00052``; ``0`` below
-    .00001."""
+    """The mean of a chance level, such as ``.167``. Below .005 it has two significant digits (``.00052``);
+    below .00001 it is ``0``."""
     if not abs(value) < 0.005:
         return short(value)
     return short(value, 1 - floor(log10(abs(value)))) if abs(value) >= 1e-5 else "0"
 
 
 def percent(share: float) -> str:
-    """A share in percent: ``93 %``, ``0 %``; below one percent with one significant digit:
-    ``0.005 %``; ``–`` for NaN."""
+    """A share in percent: ``93 %``, ``0 %``. Below one percent it has one significant digit (``0.005 %``).
+    NaN gives ``–``."""
     if share != share:
         return "–"
     value = 100 * share
@@ -42,13 +42,13 @@ def percent(share: float) -> str:
 
 
 def counted(n: int, thing: str, things: str = "") -> str:
-    """A number with its noun, singular for one: ``1 row``, ``20,000 rows``; `things` is an irregular
-    plural."""
+    """A number with its noun, which is singular for one: ``1 row``, ``20,000 rows``. `things` is the plural,
+    if it is irregular."""
     return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
 
 
 def and_list(names: Iterable[Any]) -> str:
-    """The names as a list in a sentence: ``a, b and c``. Raises a ValueError for none."""
+    """The names as a list in a sentence: ``a, b and c``. Raises a ValueError if there are no names."""
     *others, last = map(str, names)
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -70,7 +70,7 @@ def band(low: float, high: float, places: int = 3) -> str:
 
 
 def general(value: float, digits: int = 3) -> str:
-    """`digits` significant digits, for quantities of any size: ``.0123``, ``12.3``, ``20,000``."""
+    """A number of any size with `digits` significant digits: ``.0123``, ``12.3``, ``20,000``."""
     if value != value:
         return "–"
     if value and not 1e-4 <= abs(value) < 1e6:

@@ -1,7 +1,7 @@
 """Plugins: names that installed packages add, by entry points in groups such as ``relscope.metrics``.
 
 The names come from the packages' metadata; a package is imported when one of its names is used. A package
-that fails causes a warning, and none can replace a name of Relscope or of another package.
+that fails causes a warning. No package can replace a name of Relscope or of another package.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from relcore.base.errors import SpaceError
 
-# Family → base class of its entries; methods are functions.
+# Family → base class of its entries. The entries of "methods" are functions.
 _BASES = {
     "metrics": "relcore.scores.comparison:Metric",
     "similarities": "relcore.represent.similarity:Similarity",
@@ -42,7 +42,7 @@ def _entry_points() -> Any:
 
 
 def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The names that packages add, each with the fields of its `names.Named`."""
+    """The names that packages add, each with the fields of its `names.Named` entry."""
     points = list(_entry_points().select(group=f"relscope.{family}"))
     several = Counter(point.name for point in points)
     for point in points:
@@ -64,7 +64,7 @@ def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[
 
 
 def load(family: str, where: str, plugin: str) -> Any:
-    """The code of a name; raises a SpaceError that names the package if it cannot be used."""
+    """The code of a name. If it cannot be used, raises a SpaceError that names the package."""
     module, _, attribute = where.partition(":")
     try:
         code = import_module(module)
@@ -85,8 +85,8 @@ def load(family: str, where: str, plugin: str) -> Any:
 
 @contextmanager
 def named_in_errors(plugin: str) -> Iterator[None]:
-    """Turn an exception of a plugin's code into a SpaceError that names the plugin; does nothing if
-    `plugin` is ""."""
+    """Turn an exception of a plugin's code into a SpaceError that names the plugin. If `plugin` is "", the
+    exception passes unchanged."""
     try:
         yield
     except SpaceError:

@@ -1,5 +1,5 @@
-"""Recipes and session files that work on other machines: files are named without folders and checked by
-digest."""
+"""Make recipes and session files work on other machines: they name files without folders, and a digest checks
+each file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Find = Callable[[Mapping[str, Any]], str]
 
 
 def without_paths(described: Any) -> Any:
-    """The JSON with each absolute path cut to its last part, or to more parts if two paths end alike.
+    """The JSON with each absolute path cut to its last part. If two paths end alike, more parts are kept.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def without_paths(described: Any) -> Any:
 
 
 def with_paths(described: Any, find: Find) -> Any:
-    """The reverse of `without_paths`: ``find(spec)`` replaces the name in each spec of a file or folder."""
+    """Undo `without_paths`: in each spec of a file or folder, replace the name by ``find(spec)``."""
 
     def located(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
@@ -56,17 +56,18 @@ def _distinct_ends(paths: list[str]) -> dict[str, str]:
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a text is an absolute path, on this system or another."""
+    """Whether a text is an absolute path on this system or on another one."""
     return text.startswith(("/", "~")) or bool(_WINDOWS.match(text))
 
 
 def last_part(path: str) -> str:
-    """The last part of an absolute path; a relative path unchanged."""
+    """The last part of an absolute path; a relative path is returned unchanged."""
     return _distinct_ends([path])[path] if is_absolute(path) else path
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
-    """The files or folders that the spec may mean, in `folders` and up to two levels below `deep` folders."""
+    """The files and folders that a spec may mean: in `folders`, and up to two levels below the `deep`
+    folders."""
     inner = ((folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))) for folder in deep)
     for folder in dict.fromkeys(chain(folders, *inner)):
         path = folder / last_part(spec["name"])
@@ -80,9 +81,9 @@ def finder(
     given: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """A function for `with_paths` that looks a file's name up: in `given`, as a path, or in these folders.
+    """A function for `with_paths` that finds a file by its name: in `given`, as a path, or in these folders.
 
-    It raises a SpaceError with the remedy if no such file exists.
+    If no such file exists, it raises a SpaceError with the remedy.
     """
     folders, deep, given = list(folders), list(deep), given or {}
 
@@ -113,7 +114,8 @@ def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
 
 
 def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> Any:
-    """The JSON with every path changed, also inside the JSON texts that specs of encodings contain."""
+    """The JSON with every path replaced by `change`, also inside the JSON texts that specs of encodings
+    contain."""
     if isinstance(value, Mapping):
         places = _places(value)
         return {
@@ -131,7 +133,8 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
 
 
 def _places(spec: Mapping[str, Any]) -> set[str]:
-    """The keys of a spec or of its options that may hold paths; for an encoder all its texts."""
+    """The keys, of a spec or of its options, whose values may be paths. For an encoder these are the keys of
+    all its texts."""
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
     if "encoder" in texts:
         return texts - {"encoder"}
@@ -139,13 +142,13 @@ def _places(spec: Mapping[str, Any]) -> set[str]:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The object in a .json file, with the paths of the files that it names. These are searched beside it, in
-    the current folder and under RELSCOPE_DATA.
+    """The object in a .json file. The files that it names are replaced by their paths. They are searched for
+    beside the .json file, in the current folder and under RELSCOPE_DATA.
 
     Raises
     ------
     SpaceError
-        No such file, invalid JSON, JSON that is not an object, or a named file that is not found.
+        The file does not exist or is no JSON object, or a file that it names is not found.
     """
     record = read_file(path, what)
     if not isinstance(record, dict):
@@ -154,5 +157,5 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 
 def data_folders() -> list[Path]:
-    """The folder of RELSCOPE_DATA, if it is set."""
+    """The folder in RELSCOPE_DATA, as a list; an empty list if it is not set."""
     return list(filter(None, [data_folder()]))

@@ -1,9 +1,8 @@
-"""Conversion of settings, recipes and results, which are dataclasses, to JSON and arrays of the store, and
-back.
+"""Convert dataclasses (settings, recipes and results) to JSON and arrays for the store, and back.
 
-msgspec reads strictly; this module also refuses unknown settings and keeps arrays outside the JSON. A class
-whose JSON is not its fields has a method ``to_record(self)`` and, unless it is a dataclass, a
-``from_record(cls, record)``.
+msgspec checks types strictly. This module also refuses unknown settings, and keeps arrays outside the JSON. A
+class whose JSON differs from its fields has a method ``to_record(self)``; if it is not a dataclass, it also
+has a method ``from_record(cls, record)``.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
 # JSON is checked on reading. Python's parser accepts NaN, numbers of any length, repeated names and half a
-# surrogate pair; msgspec's accepts two of these. They would cause errors later, far from the file.
+# surrogate pair; msgspec's parser accepts two of these. Such values would cause errors later, when the file
+# is no longer known.
 
-MOST_BYTES = 32 << 20  # in memory, a file of brackets takes twenty times as much
+MOST_BYTES = 32 << 20  # a file of brackets takes twenty times as much in memory
 _MOST_LEVELS = 40
 _MOST_WHOLE = 2**63
 
 
 def parse(text: str | bytes, where: str, what: str = "") -> Any:
-    """The value in a JSON text; `what` says what was expected, for errors.
+    """The value in a JSON text. Error messages say with `what` which content was expected.
 
     Raises a SpaceError for invalid JSON, more than 32 MB or 40 levels, a repeated name in one object, a
     number that is not finite or has more than 64 bits, and half a surrogate pair.
@@ -52,7 +52,7 @@ def parse(text: str | bytes, where: str, what: str = "") -> Any:
 
 
 def read_file(path: Path, what: str) -> Any:
-    """The value in a JSON file; errors as in `parse`, and for a path that leads to no file."""
+    """The value in a JSON file. Raises the errors of `parse`, and a SpaceError if the file does not exist."""
     if not path.exists():
         raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
     size = regular_file(path).stat().st_size
@@ -65,7 +65,8 @@ def read_file(path: Path, what: str) -> Any:
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
-    """Raise a SpaceError if the value is nested more deeply than settings are."""
+    """Raise a SpaceError if the value is nested too deeply, or holds a text or number that JSON cannot
+    hold."""
     if isinstance(value, Mapping | list | tuple):
         if not levels:
             expected = f"at most {_MOST_LEVELS} levels of lists and objects"
@@ -116,8 +117,8 @@ _TYPES = {
 def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
     """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
 
-    Arrays of numbers are put into `arrays`, named by their place; the JSON holds these names. Without
-    `arrays`, and for arrays of strings, an array becomes a list.
+    Arrays of numbers are put into `arrays` under a name that tells their place, and the JSON holds that name.
+    An array of strings becomes a list. Without `arrays`, every array becomes a list.
     """
     if hasattr(value, "to_record"):
         value = value.to_record()
@@ -141,10 +142,10 @@ def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str 
 def from_json(
     kind: type[T], record: Any, what: str = "settings", arrays: Mapping[str, np.ndarray] | None = None
 ) -> T:
-    """A dataclass of this kind from the output of `to_json`; missing fields take their defaults.
+    """The dataclass `kind`, made from the output of `to_json`. Missing fields take their defaults.
 
-    Raises a SpaceError with ``what`` and the place of a setting that is missing, unknown, of the wrong type,
-    or refused by the class itself.
+    If a setting is missing, unknown, of the wrong type or refused by the class itself, raises a SpaceError
+    that begins with ``what`` and the place of the setting.
     """
     import msgspec
 
@@ -193,7 +194,8 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
 
 
 def _rephrase(message: str, kind: Any, given: Any) -> str:
-    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number …``."""
+    """Rewrite msgspec's error message in our form: for example ``Expected `int | null`, got `str` - at `$.n`
+    `` becomes ``n: expected a whole number …``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     for step in re.findall(r"\.{3}|[^.\[\]]+", place):

@@ -1,5 +1,5 @@
-"""Report: a result in words and numbers, rendered for terminal, JSON, CSV, Markdown, notebook, app and
-agents."""
+"""`Report`: a result in words and numbers. It can be rendered for the terminal, a notebook, the app and
+agents, and as JSON, CSV or Markdown."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Cells = Sequence[Sequence[str]]
-RECOMMENDED = "▸ "  # before the first cell of a row to emphasise
+RECOMMENDED = "▸ "  # stands before the first cell of an emphasised row
 _NUMBER = set("0123456789.,+−-–±∞… ")
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.+=%()/–−-±…")
-# Signs that end a cell, begin HTML or mention a user; the others begin Markdown or a link.
+# `_LOOKALIKES` replaces signs that end a cell, begin HTML or mention a user. `_MARKS` begin Markdown or a
+# link.
 _LOOKALIKES = str.maketrans({"|": "¦", "<": "‹", ">": "›", "@": "＠"})
 _MARKS = ("\\", "`", "*", "_", "[", "]", "#", "://", "www.")
 
@@ -33,12 +34,12 @@ class Table:
     ----------
     name : str Key of the table in JSON; "" if only people read it.
     rows : DataFrame, optional
-        For machines: the values with all digits.
+        The values with all digits, for machines.
     shown : rows of texts
-        For people: the cells, with the head first; empty if only machines read the table.
+        The cells that people read; the first row is the head. Empty if only machines read the table.
     title : str
     caption : str
-        The number of rows behind it, and the chance level.
+        Tells the number of rows behind the values, and the chance level.
     """
 
     name: str = ""
@@ -95,15 +96,16 @@ class Report:
     Attributes
     ----------
     sentence : str
-        The result in one sentence, or a few.
+        The result in one sentence or a few.
     tables : Tables
-        CSV holds the first.
+        The tables of the result; a CSV file holds the first one.
     facts : name → value
-        Values that the JSON has besides the tables.
+        Values that the JSON contains besides the tables.
     notes : texts
         What readers must know before they rely on the numbers.
     figures : name → function that draws an `Exportable`
-        --recipe writes the recipe of the first, and a notebook shows it.
+        The figures of the result. --recipe writes the recipe of the first figure, and a notebook shows that
+        figure.
     """
 
     sentence: str = ""
@@ -126,7 +128,8 @@ class Report:
         return plain(record | {name: rows.to_dict("records") for name, rows in named.items()})
 
     def markdown(self) -> str:
-        """The report in GitHub's Markdown for a comment; it begins with ❌ after an alarm, else with ✅."""
+        """The report as a comment in GitHub's Markdown. It begins with ❌ after an alarm. Otherwise it begins
+        with ✅."""
         sign = "" if "alarm" not in self.facts else "❌ " if self.facts["alarm"] else "✅ "
         parts = [sign + _markdown(self.sentence)]
         for table in self.tables:
@@ -151,7 +154,7 @@ class Report:
 
 
 class Reported:
-    """A result that a notebook shows by its report."""
+    """The base of results that a notebook shows as their report."""
 
     def report(self) -> Report:
         raise NotImplementedError
@@ -164,9 +167,7 @@ class Reported:
 
 
 def text_table(rows: Cells, indent: str = "  ") -> str:
-    """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the
-    right.
-    """
+    """The cells as a text table. The first row is the head. Columns of numbers are aligned to the right."""
     cells = []
     for number, (head, *column) in zip(_numeric(rows), zip(*rows, strict=True), strict=True):
         cells.append(f"{{:{'>' if number else '<'}{max(map(len, (head, *column)))}}}")
@@ -179,21 +180,22 @@ def _numeric(rows: Cells) -> list[bool]:
 
 
 def delimited_text(rows: pd.DataFrame, sep: str = ",") -> str:
-    """The rows as delimited text with a line of names; `load_space` and `read_links` read the same cells
-    back. Texts are quoted if necessary."""
+    """The rows as delimited text whose first line holds the column names. Texts are quoted if necessary.
+    `load_space` and `read_links` read the same cells back."""
     text = rows.to_csv(sep=sep, index=False, lineterminator="\n")
     # Python's writer does not quote a lone carriage return, which readers take for the end of the row.
     return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2) if "\r" in text else text
 
 
 def json_lines(rows: pd.DataFrame) -> str:
-    """A JSON object for each row, on its line, with all digits."""
+    """The rows as lines of JSON, one object per row, with all digits."""
     records = map(plain, rows.to_dict("records"))
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
 
 
 def plain(value: Any) -> Any:
-    """The value with types that JSON has: NumPy numbers become Python numbers, NaN becomes null."""
+    """The value converted to types that JSON has: NumPy numbers become Python numbers, and NaN becomes
+    null."""
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -206,7 +208,7 @@ def plain(value: Any) -> Any:
 
 
 def _markdown(text: str) -> str:
-    """The text without characters that could begin markup or a link, or mention someone."""
+    """The text without characters that could begin markup, begin a link or mention a user."""
     text = visible(text).translate(_LOOKALIKES)
     for mark in _MARKS:
         text = text.replace(mark, f"{mark[:-1]}\\{mark[-1]}" if len(mark) > 1 else f"\\{mark}")
@@ -214,7 +216,7 @@ def _markdown(text: str) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    """The text as a cell; a name with unusual characters becomes code."""
+    """The text as a cell of a Markdown table. A name with unusual characters is shown as code."""
     if set(text) <= _PLAIN and "www." not in text:
         return text
     return f"`{visible(text, 120).translate(_LOOKALIKES).replace('`', 'ˋ')}`"

@@ -1,5 +1,5 @@
-"""Rows (n, d) from any source, read block by block: arrays, files, shards, or rows computed from other rows
-on use."""
+"""Rows (n, d) from any source, read block by block. Sources are arrays, files, shards, and rows that are
+computed from other rows when they are used."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Made = TypeVar("Made")
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether an array cannot change: it is not writeable, and neither is an array of which it is a view."""
+    """Whether an array cannot change: neither it nor any array of which it is a view is writeable."""
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    return base is None  # otherwise a writeable array, or memory that is not NumPy's, lies below it
+    return base is None  # otherwise it is a view of a writeable array or of memory that NumPy does not own
 
 
 @dataclass(eq=False)
@@ -71,19 +71,19 @@ def call_content(X: np.ndarray, content: Hashable) -> None:
 
 
 def content_of(X: np.ndarray) -> Hashable:
-    """The recorded digest of an array's content, equal for equal arrays; its identity if none was
-    recorded."""
+    """The recorded digest of an array's content, which is equal for equal arrays. If none was recorded, the
+    array's identity."""
     return _contents.get(id(X), id(X))
 
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB, which stays in cache between passes
-_IN_CACHE = 2**17  # numbers: half a megabyte
-_ROUNDED = 2.0**-17  # times the spread: a smaller shift of the mean changes no score by more than 1e-5
+_IN_CACHE = 2**17  # numbers in a block of half a megabyte
+_ROUNDED = 2.0**-17  # of the spread; a smaller shift of the mean changes no score by more than 1e-5
 
 
 class Rows(Protocol):
-    """Rows (n, d) as every computation takes them: a NumPy array, or an object that reads or computes float32
-    rows when it is indexed by a slice or row numbers.
+    """The type of rows (n, d) that every computation accepts: a NumPy array, or an object that yields float32
+    rows when it is indexed by a slice or by row numbers.
     """
 
     @property
@@ -101,8 +101,8 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
 
 
 def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> np.ndarray:
-    """Rows of X, minus the mean if given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32,
-    written to `out` if given.
+    """The rows of X (n, d), minus the mean if given, scaled to length 1, as float32. A zero row stays zero.
+    If `out` is given, the result is written to it.
     """
     out = np.empty(X.shape, dtype=np.float32) if out is None else out
     for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
@@ -113,33 +113,36 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | N
 
 
 def inverse_lengths(rows: np.ndarray) -> np.ndarray:
-    """1 / the Euclidean length of each float32 row, (n,); 0 for a row too short to have a direction."""
+    """The inverse of the Euclidean length of each float32 row, (n,); 0 for a row too short to have a
+    direction."""
     squares = np.vecdot(rows, rows)
     norms = np.sqrt(squares)
     return np.divide(1, norms, out=np.zeros_like(norms), where=squares >= NO_LENGTH)
 
 
 def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """The mean of the rows, (n, d) → (d,). It is float32, or float64 if rounding would be noticeable beside
-    their spread. If the `mean` of all rows is given, X is a sample that only decides this.
+    """The mean (d,) of the rows of X (n, d). It is float32; if rounding would be noticeable beside the spread
+    of the rows, float64. If the `mean` of all rows is given, X is only a sample of rows that decides the
+    type.
     """
-    # Summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces.
+    # The sum is float64: a float32 sum of many rows loses digits, which matters if the mean is far from zero.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
     kept, (spread, _) = mean.astype(np.float32), spread_and_offset(X, mean)
     return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
 class DerivedRows:
-    """Rows (n, w) computed from the rows of a space when they are used; the matrix is never formed.
+    """Rows (n, w) that are computed from the rows of a space when they are used. The whole matrix is never
+    formed.
 
     Parameters
     ----------
     vectors : rows (N, d)
-        A space, also one on disk.
+        The rows of a space, in memory or on disk.
     made : function (m, d) → (m, w)
-        The representation of rows of the space.
+        Computes the representation of rows of the space.
     numbers : array (n,), optional
-        Which rows of the space, in this order; by default all.
+        The numbers of the rows of the space that are used, in this order. By default all rows.
     """
 
     vectors: Rows
@@ -154,13 +157,13 @@ class DerivedRows:
         self.vectors, self.made, self.numbers = vectors, made, numbers
         n = len(vectors) if numbers is None else len(numbers)
         self.shape = (n, made(np.asarray(vectors[:1])).shape[1])
-        self.nbytes = 4 * self.shape[0] * self.shape[1]  # of all rows as float32
+        self.nbytes = 4 * self.shape[0] * self.shape[1]  # the size of all rows as float32
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Rows (m, w) as float32; consecutive rows of the space are read as a view."""
+        """The requested rows (m, w) as float32. Consecutive rows of the space are read as a view."""
         numbers = rows if self.numbers is None else self.numbers[rows]
         if isinstance(numbers, slice):
             return self.made(np.asarray(self.vectors[numbers]))
@@ -169,12 +172,12 @@ class DerivedRows:
         return self.made(np.asarray(self.vectors[numbers]))
 
     def of(self, rows: np.ndarray) -> Self:
-        """Some of these rows, by their numbers, in this order."""
+        """The rows with these numbers, in this order."""
         return type(self)(self.vectors, self.made, rows if self.numbers is None else self.numbers[rows])
 
 
 def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
-    """The rows of X, minus a mean row if given, scaled to length 1 when used."""
+    """The rows of X, minus a mean row if given, scaled to length 1. They are computed when they are used."""
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
 
 
@@ -188,7 +191,7 @@ _HIGHEST_HALF = 65504
 
 
 class FileStamp(NamedTuple):
-    """The state of a file: absolute path, inode, time of the last change (ns), size in bytes."""
+    """The state of a file: absolute path, inode, time of the last change (ns) and size in bytes."""
 
     path: str
     inode: int
@@ -197,12 +200,12 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, opened: int | None = None) -> FileStamp:
-        """The stamp of the file at a path, or of the file descriptor `opened`."""
+        """The stamp of the file at a path. If the file descriptor `opened` is given, its file is used."""
         now = path.stat() if opened is None else os.fstat(opened)
         return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
 
     def need_unchanged(self) -> None:
-        """Raise a SpaceError if the file was written again or cut since.
+        """Raise a SpaceError if the file was rewritten or truncated since the stamp was taken.
 
         A removed or replaced file is harmless: a memory map keeps the old content.
         """
@@ -211,8 +214,8 @@ class FileStamp(NamedTuple):
                 self.need_same()
 
     def need_same(self, opened: int | None = None) -> None:
-        """Raise as `need_unchanged`, and also if the path or the descriptor `opened` now leads to another
-        file."""
+        """Raise a SpaceError as `need_unchanged` does, and also if the path or the descriptor `opened` now
+        leads to another file."""
         now, path = None, Path(self.path)
         with suppress(OSError):
             now = FileStamp.of(path, opened)
@@ -234,11 +237,11 @@ class Origin:
             self.stamp.need_unchanged()
 
     def known_lengths(self) -> np.ndarray | None:
-        """The cached Euclidean lengths (n,) of the rows, all finite; None if there are none."""
+        """The cached Euclidean lengths (n,) of the rows, all finite; None if they are not cached."""
 
     def known_digest(self, columns: str) -> str | None:
-        """The cached digest of a space with these rows, and with columns of the given digest; None if not
-        cached."""
+        """The cached digest of a space with these rows and with `columns`, the digest of its other columns;
+        None if it is not cached."""
 
     def keep_lengths(self, lengths: np.ndarray) -> None: ...
 
@@ -246,17 +249,18 @@ class Origin:
 
 
 class MappedRows(NDArrayOperatorsMixin):
-    """A matrix (n, d) whose rows lie in one file or several, and are read as float32.
+    """A matrix (n, d) whose rows lie in one or several files and are read as float32.
 
-    Indexing by rows, slices or masks reads only those rows; NumPy's functions read the whole matrix into
-    memory as float32.
+    Indexing by row numbers, a slice or a mask reads only those rows. A NumPy function reads the whole matrix
+    into memory.
 
     Parameters
     ----------
     parts : matrices (n₁, d), (n₂, d), …
-        Consecutive rows: float16, float32, float64, or bfloat16 as uint16; read-only memory maps or arrays.
+        Consecutive rows, as read-only memory maps or arrays. Their types are float16, float32, float64, or
+        uint16 that holds bfloat16.
     origin : Origin, optional
-        The files of the rows.
+        The files in which the rows lie.
 
     Examples
     --------
@@ -289,7 +293,7 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @property
     def plain(self) -> np.ndarray | None:
-        """The memory map itself if it is one part of float32; else None."""
+        """The memory map itself, if the rows are a single part stored as float32; otherwise None."""
         return self._parts[0] if len(self._parts) == 1 and self._parts[0].dtype == np.float32 else None
 
     def __getitem__(self, rows: Any) -> np.ndarray:
@@ -309,10 +313,10 @@ class MappedRows(NDArrayOperatorsMixin):
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Euclidean lengths (n,) of the rows, from one pass; a length is finite if and only if its row is."""
+        """The Euclidean lengths (n,) of the rows, read once. A length is finite if and only if its row is."""
         norms = self.origin.known_lengths()
         if norms is None or norms.shape != (len(self),):
-            # Reading takes the time, and several threads read faster than one.
+            # Reading takes most of the time, and several threads read faster than one.
             with ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1)) as pool:
                 norms = np.concatenate(list(pool.map(lambda block: lengths(self[block]), self._slices())))
             if np.isfinite(np.sum(norms, dtype=np.float64)):
@@ -321,7 +325,7 @@ class MappedRows(NDArrayOperatorsMixin):
         return norms
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Slices that cut the rows into blocks, each with its rows as float32 (m, d)."""
+        """Yield slices that cut the rows into blocks, each with its rows (m, d) as float32."""
         for block in self._slices():
             yield block, self[block]
 
@@ -350,8 +354,8 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.asarray(self).astype(dtype, **settings)
 
     def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
-        """The mean as NumPy's; over rows it is summed in float64 block by block, to the same digits as
-        NumPy's sum row by row.
+        """The mean, as NumPy's method computes it. The mean over rows is summed in float64, block by block,
+        and has the same digits as NumPy's sum over all rows.
         """
         if axis != 0 or dtype != np.float64:
             return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
@@ -367,7 +371,8 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.min([rows.min() for _, rows in self.blocks()])
 
     def _slice(self, start: int, stop: int) -> np.ndarray:
-        """Rows start … stop − 1: a view if they lie in one part of float32, else a copy."""
+        """The rows start … stop − 1. If they lie in one part stored as float32, this is a view; otherwise a
+        copy."""
         first, last = np.searchsorted(self._ends, (start, max(start, stop - 1)), side="right")
         first = min(first, len(self._parts) - 1)
         if first < last < len(self._parts):
@@ -396,8 +401,8 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def as_mapped_rows(vectors: Any) -> MappedRows | None:
-    """The rows of a matrix on disk that can be used without a copy: `MappedRows`, or a read-only map of
-    float16 or float32; None for others.
+    """The rows of a matrix on disk that can be used without a copy. `vectors` must be `MappedRows`, or a
+    read-only memory map of float16 or float32; for anything else, None.
     """
     if isinstance(vectors, MappedRows):
         return vectors
@@ -418,10 +423,10 @@ def as_mapped_rows(vectors: Any) -> MappedRows | None:
 
 
 def as_float32(rows: np.ndarray) -> np.ndarray:
-    """Rows (m, d) of float16, float32, float64, or bfloat16 as uint16, converted to float32.
+    """Convert rows (m, d) to float32. Their type is float16, float32, float64, or uint16 that holds bfloat16.
 
-    float32 is returned unchanged. float16 is converted by shifting bits: the same numbers as NumPy's cast in
-    a fifth of the time.
+    float32 is returned unchanged. float16 is converted by shifting bits, which gives the same numbers as
+    NumPy's cast in a fifth of the time.
     """
     if rows.dtype == np.float32:
         return rows
@@ -436,7 +441,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
         bits[...] = rows.view(np.int16)
         np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign bit, so it stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
-        np.multiply(out, _TO_FLOAT32, out=out)  # float32 exponents are offset by 112 more
+        np.multiply(out, _TO_FLOAT32, out=out)  # the exponent of float32 has an offset that is larger by 112
         if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # shifted NaN and infinity are finite
             return out
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, and are reported later
@@ -444,10 +449,10 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-# The numbers whose squares and products float32 can hold; lengths of rows.
+# The range of numbers whose squares and products float32 can hold, and the lengths of rows.
 
-# Float32 can hold the sum of such squares over all columns and thousands of rows. Spaces outside this range
-# are refused on loading, so no later code checks it.
+# Float32 can hold the sum of such squares over all columns and thousands of rows. A space with numbers
+# outside this range is refused on loading, so no later code checks the range.
 SMALLEST, LARGEST = 1e-12, 1e12
 NO_LENGTH = 2.0**-120  # smaller squared lengths have lost digits, so the row has no direction
 _SAMPLED_ROWS = 64
@@ -455,8 +460,8 @@ _ROWS_AT_ONCE = 4096
 
 
 def out_of_range(given: np.ndarray) -> str:
-    """The reason why these numbers are out of range, with the remedy; "" if they are in range, not finite or
-    all zero."""
+    """Why these numbers are out of range, with the remedy. If they are in range, not finite or all zero,
+    ""."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
         # One fast pass settles most spaces: the largest number lies between the root mean square and the root
         # of the sum of squares.
@@ -469,7 +474,7 @@ def out_of_range(given: np.ndarray) -> str:
 
 
 def range_reason(largest: float) -> str:
-    """Why a space with this largest number is refused; "" if it is not."""
+    """Why a space with this largest number is refused; "" if it is accepted."""
     if SMALLEST <= largest <= LARGEST:
         return ""
     power = int(np.floor(np.log10(largest)))
@@ -480,14 +485,14 @@ def range_reason(largest: float) -> str:
 
 
 def length_reason(lengths: np.ndarray, width: int) -> str:
-    """The result of `out_of_range` if only the lengths (n,) of the rows are known."""
+    """The result of `out_of_range`, computed from only the lengths (n,) and the width of the rows."""
     longest = float(lengths.max())
     # The largest number is at most the longest length, and at least this length / √d.
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))
 
 
 def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
-    """X − mean (n, d) as float32, written to `out` if given; X unchanged without a mean."""
+    """X − mean (n, d) as float32, written to `out` if given. Without a mean, X is returned unchanged."""
     if mean is None:
         return X
     out = np.empty(X.shape, np.float32) if out is None else out
@@ -495,7 +500,8 @@ def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = Non
 
 
 def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """Euclidean lengths of the rows X − mean, (n,) float32; 0 for a row too short to have a direction."""
+    """The Euclidean lengths (n,) of the rows of X − mean, as float32; 0 for a row too short to have a
+    direction."""
     parts = []
     for start in range(0, len(X), _ROWS_AT_ONCE):
         rows = centred(np.asarray(X[start : start + _ROWS_AT_ONCE], dtype=np.float32), mean)
@@ -507,7 +513,8 @@ def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 
 
 def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
-    """The root mean square distance of a sample of rows from their mean, and the length of the mean."""
+    """Return the root mean square distance of a sample of rows from their mean, and the length of the
+    mean."""
     sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
     mean = mean.astype(np.float64)
     return float(np.linalg.norm(sample - mean) / np.sqrt(len(sample))), float(np.linalg.norm(mean))

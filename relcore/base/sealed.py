@@ -1,4 +1,4 @@
-"""Sealed files: safetensors with one JSON header about the tensors and a checksum of the whole file."""
+"""Sealed files: safetensors files with a JSON header about the tensors and a checksum of the whole file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def file_bytes(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
-    """The bytes of a file of float32 and uint8 tensors; `header` is a dataclass whose `checksum` is
+    """The bytes of a file of float32 and uint8 tensors. `header` is a dataclass, whose field `checksum` is
     filled in.
 
     Equal tensors and headers give equal bytes.
@@ -39,12 +39,13 @@ def file_bytes(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 def checked_tensors(
     path: Path, key: str, kind: type[T], layout: int, what: str
 ) -> tuple[T, dict[str, np.ndarray]]:
-    """The header and the tensors of a file that `file_bytes` wrote; an empty checksum is not checked.
+    """The header and the tensors of a file that `file_bytes` wrote. If its checksum is empty, it is not
+    checked.
 
     Raises
     ------
     SpaceError
-        A file that is not `what`, is damaged, has a later layout, or is larger than a gigabyte.
+        The file is not `what`, is damaged, has a later layout, or is larger than a gigabyte.
     """
     from safetensors import SafetensorError, deserialize
 

@@ -1,5 +1,5 @@
-"""Settings: the allowed values of a dataclass field and how it is shown. Forms, command options, recipes
-and checks derive from them."""
+"""Settings: which values a dataclass field may have, and how the field is shown. Forms, command options,
+recipes and checks derive from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Facts(Protocol):
-    """Properties of a dataset that are known before encoding; `sizes` are the (width, height) of its
+    """Properties of a dataset that are known before encoding. `sizes` are the (width, height) of its
     pictures."""
 
     n: int
@@ -30,41 +30,44 @@ class Facts(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a task or an encoder. An encoder's first setting follows its name on the command
-    line: ``small-vision:cnn``.
+    """One setting of a task or an encoder. On the command line, the value of an encoder's first setting
+    follows its name: ``small-vision:cnn``.
 
     Attributes
     ----------
-    name, kind, default Those of the dataclass's field; the default is UNSET if the field has none.
-    label, help, placeholder : str
-        Texts of a form and ``--help``; the default label is the name.
+    name, kind, default The name, type and default of the dataclass's field. The default is UNSET if the field
+    has none. label, help, placeholder : str
+        Texts of a form and of ``--help``. The default label is the name.
     choices : value → label, or a sequence of values
-        The allowed values, or allowed items of a tuple; by default those of a `Literal`. A label may be a
+        The allowed values; for a tuple, the allowed items. By default those of a `Literal`. A label may be a
         `names.Named`. Entries that are added to a registry later are allowed, too.
     suggestions : value → label, or a sequence of values
-        Values that a form offers; others are allowed, too.
+        Values that a form offers. Other values are allowed, too.
     several : bool
-        A form lets people choose one value or more; each becomes a separate encoder.
+        Whether a form lets people choose more than one value. Each value becomes a separate encoder.
     distinct : bool
-        A tuple must have at least one item, and no item twice.
+        Whether a tuple must have at least one item, and no item twice.
     low, high, above, below : number
-        Bounds of the number, or of each item of a tuple: inclusive (`low`, `high`) or exclusive.
+        Bounds of the number; for a tuple, of each item. `low` and `high` are allowed values, `above` and
+        `below` are not.
     step : number
-        Step of the widget.
+        The step of the widget.
     usual : value, or function of `Facts`
-        The value that forms and commands start with instead of the default; a tuple with `several`.
+        The value with which forms and commands start instead of the default. With `several`, it is a tuple.
     option, metavar : str
-        Name on the command line, by default the field's, and placeholder of its value in ``--help``.
+        The name on the command line, by default the field's name, and the placeholder of its value in
+        ``--help``.
     nargs : str
-        How often a command takes it: "?", "*" or "+" for an argument, "append" for a repeatable option.
+        How many values a command takes: "?", "*" or "+" for an argument, "append" for a repeatable option.
     note : function of the value → str
         A caption beneath the widget.
     more : bool
-        A form shows it under "More settings".
+        Whether a form shows the setting under "More settings".
     written : bool
         Whether the setting is a path to which a command writes.
     is_tuple, number : bool, type or None
-        Properties of the kind; `number` is int or float, and for ``int | None`` it is int.
+        Properties of `kind`: whether it is a tuple, and its type of number, int or float (int for ``int |
+        None``). `number` is None for other kinds.
     """
 
     name: str = ""
@@ -105,7 +108,7 @@ class Setting:
         return self.default if self.usual is UNSET else self.usual
 
     def check(self, value: Any) -> None:
-        """Raise a SpaceError with the setting's name and the allowed values if the value is not allowed."""
+        """If the value is not allowed, raise a SpaceError with the setting's name and the allowed values."""
         if value is None and type(None) in get_args(self.kind):
             return
         expected = near = ""
@@ -154,8 +157,8 @@ class Setting:
         return noun if self.low is None else f"{noun} from {self.low}{upper}"
 
     def read(self, text: str) -> Any:
-        """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``; raises a SpaceError for an invalid
-        one. Only ASCII digits are accepted: Python would also read "１２" and "1_000"."""
+        """The value that a typed text such as ``"4, 8, 12"`` or ``"0.1"`` stands for. Raises a SpaceError for
+        an invalid text. Only ASCII digits are accepted, because Python would also read "１２" and "1_000"."""
         typed, text = text, str(text).strip()
         if self.is_tuple and (inner := get_args(self.kind)[0]) in (str, Path):
             return tuple(map(inner, filter(None, map(str.strip, text.split(",")))))
@@ -174,14 +177,15 @@ class Setting:
 
 
 def setting(default: Any = UNSET, **shown: Any) -> Any:
-    """A field with attributes of a `Setting`: ``width: int = setting(64, low=2, help="Of the space.")``."""
+    """A dataclass field with attributes of a `Setting`: ``width: int = setting(64, low=2, help="Of the
+    space.")``."""
     return field(default=MISSING if default is UNSET else default, metadata={"setting": Setting(**shown)})
 
 
 @cache
 def settings_of(kind: type) -> dict[str, Setting]:
-    """Name → setting of a dataclass, in order; a field without `setting` is described by its name, type and
-    default.
+    """The settings of a dataclass by name, in order. A field without `setting` is described by its name, type
+    and default.
     """
     kinds, settings = get_type_hints(kind), {}
     for one in fields(kind):
@@ -191,13 +195,13 @@ def settings_of(kind: type) -> dict[str, Setting]:
 
 
 def check(settings: Any) -> None:
-    """Raise a SpaceError that names the first setting with a value that is not allowed."""
+    """If a setting has a value that is not allowed, raise a SpaceError that names the first such setting."""
     for name, one in settings_of(type(settings)).items():
         one.check(getattr(settings, name))
 
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
-    """The setting, completed by the name, type and default of its field."""
+    """The setting `given`, completed by the name, type and default of its field."""
     is_tuple, labels = get_origin(kind) is tuple, {}
     kinds = () if is_tuple else (kind, *get_args(kind))
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())

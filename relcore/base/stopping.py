@@ -1,8 +1,9 @@
-"""Ctrl-C and SIGTERM in commands: the command always prints one line and exits with the code that a shell
-expects.
+"""Handle Ctrl-C and SIGTERM in commands: a command always prints one line and exits with the code that a
+shell expects.
 
-While nothing is open, as during imports, the process ends at once (`_stop_on_signal`). Otherwise a
-KeyboardInterrupt ends the work in order (`stop`), and a second signal ends it at once.
+While nothing is open, for example during imports, the process ends at once (`_stop_on_signal`). Otherwise
+`stop` raises a KeyboardInterrupt, which lets the work close its files, and a second signal ends the process
+at once.
 """
 
 # Until `listen` has run, Ctrl-C prints a traceback, so only built-in modules are imported here: `_signal`,
@@ -23,7 +24,7 @@ _done: set[str] = set()
 
 
 def listen(handler: "Any") -> None:
-    """Call the handler for both signals, except one that the parent process had set to be ignored."""
+    """Call the handler for both signals. A signal that the parent process set to be ignored stays ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
@@ -57,8 +58,7 @@ def print_stopped() -> int:
 
 
 def end(code: int) -> "NoReturn":
-    """End the process at once, because the interpreter's own shutdown would print tracebacks of the
-    interruption."""
+    """End the process at once. The interpreter's own shutdown would print tracebacks of the interruption."""
     if "ended" not in _done:
         _done.add("ended")
         try:  # noqa: SIM105 – contextlib is not built in
@@ -70,7 +70,7 @@ def end(code: int) -> "NoReturn":
 
 
 def _again(ignored: "Any") -> None:
-    """Raise a KeyboardInterrupt again that Python swallowed in a destructor or a callback."""
+    """Raise a KeyboardInterrupt again, if Python swallowed it in a destructor or a callback."""
     if not stopped or not issubclass(ignored.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
         return
@@ -79,11 +79,13 @@ def _again(ignored: "Any") -> None:
 
 
 def stop_gracefully() -> None:
-    """From now on a signal lets the work end in order instead of leaving the process."""
+    """From now on, a signal raises a KeyboardInterrupt, so that the work can close its files before the
+    process ends."""
     if _stop_on_signal in map(signal.getsignal, SIGNALS):
         import warnings
 
-        # To format the traceback of the interruption, Python parses lines of libraries, which may warn.
+        # To format the traceback of the interruption, Python parses source lines of libraries, which may
+        # cause warnings.
         warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
         listen(stop)
         sys.unraisablehook = _again
@@ -96,7 +98,7 @@ def block_signals() -> None:
 
 
 def stop_at_once() -> None:
-    """From now on a signal ends the process at once, because the work is done."""
+    """From now on, a signal ends the process at once, because the work is done."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.setitimer(signal.ITIMER_REAL, 0)
         listen(_stop_on_signal)

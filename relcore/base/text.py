@@ -1,4 +1,4 @@
-"""Texts of users and files, made safe for a terminal or a page."""
+"""Make texts of users and files safe to show in a terminal or on a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, quote
 
-LONGEST = 2000  # characters of a text that is shown
+LONGEST = 2000  # most characters that are shown of a text
 # Control characters, lone surrogates, marks that override the direction of text, and characters without a
 # shape. Scripts and emoji need the joiners U+200C and U+200D and the marks U+200E, U+200F and U+061C. These
 # cannot override the direction, so they are kept.
@@ -24,12 +24,12 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def harmless(text: str) -> str:
-    """The text with � for control characters and invisible ones; line breaks are kept."""
+    """The text with � in place of control characters and invisible characters. Line breaks are kept."""
     return _STEERING.sub("\N{REPLACEMENT CHARACTER}", _RETURN.sub(" ", text))
 
 
 def visible(text: object, most: int = LONGEST) -> str:
-    """`harmless` on one line, cut to `most` characters.
+    """The text after `harmless`, on one line and cut to `most` characters.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def visible(text: object, most: int = LONGEST) -> str:
 
 
 def encodable(data: Any) -> Any:
-    """The data with � in place of lone surrogates in its texts, which no file can hold.
+    """The data with � in place of each lone surrogate in its texts, because no file can hold one.
 
     Texts are found in lists, tuples, dictionaries, dataclasses and arrays of objects.
 
@@ -62,7 +62,7 @@ def encodable(data: Any) -> Any:
         return getattr(data, "_make", type(data))(items)
     if isinstance(data, dict):
         return {encodable(name): encodable(value) for name, value in data.items()}
-    import numpy as np  # not above: every command loads this module to show its help
+    import numpy as np  # imported here because every command loads this module to show its help
 
     if isinstance(data, np.ndarray) and data.dtype == object:
         try:
@@ -84,9 +84,10 @@ _LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, whic
 
 
 def read_lines(path: Path, what: str) -> list[str]:
-    """The lines of a text file; `what` names the content expected, for errors.
+    """The lines of a text file. Error messages say with `what` which content was expected.
 
-    Raises a SpaceError for a missing file, more than 64 MB, invalid UTF-8, or a zero byte.
+    Raises a SpaceError if the file is missing, is larger than 64 MB, is not valid UTF-8, or contains a zero
+    byte.
     """
     size = regular_file(path).stat().st_size
     if size > _MOST_BYTES:
@@ -98,7 +99,7 @@ def read_lines(path: Path, what: str) -> list[str]:
 
 
 def lines_of(content: bytes, where: str, what: str) -> list[str]:
-    """The lines of an encoded text; errors as in `read_lines`."""
+    """The lines of an encoded text. Raises the same errors as `read_lines`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -110,10 +111,11 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
 
 
 def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *, bare: bool = False) -> bytes:
-    """The bytes from which `lines_of` reads these items. `first`: the items begin a file, where a byte order
-    mark has an effect. `bare`: readers of this list drop spaces at the ends of a line.
+    """The bytes from which `lines_of` reads these items. `first` means that the items begin a file, where a
+    byte order mark has an effect. `bare` means that readers of this list drop spaces at the ends of a line.
 
-    Raises a SpaceError for an item with a line break or a zero byte, or, if `bare`, with spaces at its ends.
+    Raises a SpaceError if an item contains a line break or a zero byte. With `bare`, spaces at its ends are
+    an error, too.
     """
     text = "\n".join(items)
     if bare and (spaced := [item for item in items if item != item.strip()]):

@@ -1,7 +1,8 @@
-"""Files and folders that appear under their name only when complete, and temporary folders of a process.
+"""Write files and folders that get their name only when they are complete; make temporary folders of a
+process.
 
-They are written in the target's folder under a hidden name that contains the process, so that the next writer
-can remove what a killed process left.
+An unfinished file lies beside its target under a hidden name. The name contains the process, so that the next
+writer can remove the remains of a killed process.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _REMEDY = {number: remedy for remedy, numbers in _REMEDIES.items() for number in
 
 
 class NotWritten(SpaceError):
-    """The disk refused a file or a folder; no part of it is left. `strerror` is the system's message."""
+    """A file or a folder could not be written, and no part of it is left. `strerror` is the system's
+    message."""
 
     strerror = ""
 
@@ -60,10 +62,11 @@ def disk_errors(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """An open file that replaces the path once it is complete and on disk; after an error the path is
-    unchanged.
+    """An open file that replaces the file at `path` once it is complete and on disk. After an error, `path`
+    is unchanged.
 
-    Its `name` may be given to a library that opens files itself. Raises `NotWritten`.
+    A library that opens files itself can use the file's `name`. Raises `NotWritten` if the disk refuses the
+    file.
     """
     if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout
         with disk_errors(path), path.open("wb") as stream:
@@ -82,7 +85,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write bytes by `replacing`."""
+    """Write bytes to a file with `replacing`."""
     with replacing(path, mode) as stream:
         stream.write(content)
 
@@ -91,7 +94,7 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
     """A new folder that gets its name once all its files are complete and on disk.
 
-    If the folder exists already, the new files are moved into it, the file `last` as the last one.
+    If the folder already exists, the new files are moved into it, with the file `last` at the end.
     """
     with _beside(path / "any" if path.is_dir() else path) as partial:
         partial.mkdir()
@@ -122,7 +125,7 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A free name on the path's disk; anything left under it at the end is removed."""
+    """A free name on the disk of the path. When the block ends, anything under that name is removed."""
     folder = Path(os.path.realpath(path)).parent
     with disk_errors(path):
         sweep(folder)
@@ -148,13 +151,13 @@ def own_name() -> str:
 
 
 def is_orphaned(path: Path, name: str = "") -> bool:
-    """Whether the process of this `own_name` has ended; if that is unknown, whether the file is old."""
+    """Whether the process in this `own_name` has ended. If that is unknown, whether the file is old."""
     known = has_ended(name or path.name)
     return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
 
 
 def has_ended(name: str) -> bool | None:
-    """Whether the process of this `own_name` has ended; None if it ran on another machine."""
+    """Whether the process in this `own_name` has ended; None if it ran on another machine."""
     host, pid, began, *_ = *name.split("~"), "", ""
     if host != socket.gethostname() or not pid.isdecimal():
         return None
@@ -169,9 +172,10 @@ def has_ended(name: str) -> bool | None:
 
 
 def _began(pid: int) -> str:
-    """The start time of a process in kernel ticks, because a later process may get the same number.
+    """The start time of a process in kernel ticks. It tells the process apart from a later one with the same
+    number.
 
-    "ended" for a zombie, as happens in a container; "" if it cannot be known.
+    "ended" for a zombie process, which can remain in a container; "" if the time cannot be known.
     """
     with suppress(OSError):
         state, *facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -183,12 +187,13 @@ def _began(pid: int) -> str:
 
 
 def temporary() -> tempfile.TemporaryDirectory:
-    """A temporary folder, removed when this process closes it or ends; after a kill by `sweep_temporary`."""
+    """A temporary folder, removed when this process closes it or ends. If the process is killed,
+    `sweep_temporary` removes it."""
     return tempfile.TemporaryDirectory(prefix=f"{_TEMPORARY}{own_name()}~", ignore_cleanup_errors=True)
 
 
 def sweep_temporary() -> None:
-    """Remove the temporary folders of this account's ended processes."""
+    """Remove the temporary folders that ended processes of this account left."""
     with suppress(OSError):
         for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*~*~*~*"):
             with suppress(OSError):
