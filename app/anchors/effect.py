@@ -1,4 +1,4 @@
-"""The scores of the chosen anchors, and how the last step changed them."""
+"""The scores of the chosen anchors, and how the last change of the anchors changed the scores."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _ends(workspace: Workspace) -> list:
 def effect(
     workspace: Workspace, pair: Match
 ) -> tuple[dict[str, Score], dict[str, Score], dict[str, Interval]]:
-    """Scores with the present anchors, scores with the anchors before them, and their paired differences, in
-    the representation of the lower panes."""
+    """The scores with the present anchors, the scores with the anchors before the last change, and the paired
+    differences. All use the representation relative to anchors that the panes show."""
     form, anchors, before = workspace.form, workspace.anchors, session.history().with_other_anchors
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
@@ -41,8 +41,8 @@ def effect(
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores of the anchors in a row. An arrow marks each score that differs from the previous
-    anchors' score. Arrows stay until the anchors change again."""
+    """Draw the scores of the anchors in a row. An arrow marks each score that differs from its value with the
+    previous anchors. The arrows stay until the anchors change again."""
     if not workspace.anchors:
         return
     if not compute.can_be_scored(pair, workspace.anchors):
@@ -60,7 +60,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
         if metric == first:
             help_ += f". Representation: {form}. {_ABOUT}"
         steps.append(step)
-        lost = (step or "").startswith(MINUS)  # Streamlit reads a hyphen only
+        lost = (step or "").startswith(MINUS)  # Streamlit recognises only a hyphen as a minus sign
         colour = ("inverse" if lost else "normal") if metric == first else "off"
         look = {
             "delta": step,
@@ -79,7 +79,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
 
 
 def _anchors_in_words(workspace: Workspace) -> str:
-    """The anchors in words: ``"300 random anchors"``, ``"299 other anchors"``."""
+    """The number and origin of the anchors in words: ``"300 random anchors"``, ``"299 other anchors"``."""
     chosen = strategy_of(workspace.anchors_from)
     how = STRATEGIES[chosen[0]].title.lower() if chosen else "other"
     return counted(len(workspace.anchors), f"{how} anchor")

@@ -1,4 +1,4 @@
-"""Choose anchors by search, from an uploaded list or a named set."""
+"""Choose anchors by a search, from an uploaded list or from a named set."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _add_typed(pair: Match) -> None:
 
 
 def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
-    """Add the ids that both spaces have, or make them the only anchors; other ids are ignored."""
+    """Add the ids that both spaces have to the anchors. With `replace`, they become the only anchors. Other
+    ids are ignored."""
     ids = pair.source.as_written(ids)
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
@@ -141,7 +142,7 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
 
 
 def read_ids(content: bytes) -> list[str]:
-    """The ids in a text file, one per line; raises a SpaceError if there are none."""
+    """The ids in a text file with one id per line. Raises a SpaceError if there are none."""
     lines = lines_of(content, "list", "one id per line")
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:
@@ -150,14 +151,15 @@ def read_ids(content: bytes) -> list[str]:
 
 
 def headline_metric(names: Iterable[str]) -> str:
-    """The metric that decides which of two sets of anchors is better."""
+    """The name of the metric that decides which of two sets of anchors is better."""
     names = list(names)
     return next((name for name in ("mrr", "class agreement") if name in names), names[0])
 
 
 def step_between(before: Score, now: Score, change: Interval) -> str | None:
-    """``+.057 from .781``: the difference of two scores as they are printed. None if they have different
-    queries or neighbours, or if the paired `change` does not confirm which is larger."""
+    """The difference of two scores as it is printed: ``+.057 from .781``. None if they have different
+    queries or numbers of neighbours, or if `change`, the interval of the paired differences, does not confirm
+    the sign."""
     step = round(round(float(now), 3) - round(float(before), 3), 3)
     measured = ((score.k, score.interval is None) for score in (before, now))
     if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:

@@ -1,4 +1,5 @@
-"""The anchors panel: choose single anchors, sets and lists; diagnose and audit them."""
+"""The anchors panel. The user chooses single anchors, sets and lists here, and sees diagnoses of the
+anchors."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
 @st.cache_data(max_entries=32, show_spinner=False)
 def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
     rows = _pair.source.rows(_ids)
-    order = np.argsort(rows)  # queries are in row order
+    order = np.argsort(rows)  # the search needs its queries in the order of the rows
     found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)
     back = np.argsort(order)
     return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in found)
@@ -127,7 +128,7 @@ def _scores(outcome: AuditOutcome) -> None:
     )
 
 
-TABLE_ROWS = 5000  # above this, the browser's table loses selections; the downloaded list has all rows
+TABLE_ROWS = 5000  # most rows in the browser's table, which loses selections in longer ones
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
@@ -144,7 +145,8 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     look["column_config"]["pinned"] = st.column_config.CheckboxColumn(
         help="Pinned anchors stay when you choose a new strategy"
     )
-    key = f"anchors.table-{digest_of(workspace.anchors)}"  # a changed list starts without a selection
+    # The key depends on the anchors, so a changed list begins without a selection.
+    key = f"anchors.table-{digest_of(workspace.anchors)}"
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
         for label, icon, call in (
@@ -206,5 +208,5 @@ def draw(workspace: Workspace, pair: Match) -> None:
         show_table(workspace, pair)
     for name, (title, part) in PARTS.items():
         with st.expander(title, key=f"anchors.{name}", on_change="rerun") as opened:
-            if opened.open:  # compute the slow parts only when they are looked at
+            if opened.open:  # compute the slow parts only while they are open
                 part(workspace, pair)

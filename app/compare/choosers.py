@@ -1,4 +1,5 @@
-"""Choosers of what the panes show: examples or all rows, the representations, and the reduction."""
+"""Choosers of what the panes show: the rows (examples or all), the representation, and the reduction to a
+map."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from relcore.maps.reduction import is_tsne, offered_methods
 from relcore.spaces.matching import Match, distinct_names, short_names
 
 _SEEN = "relscope.relative-seen"
-EXAMPLES = "Example rows"  # for people; in links, recipes and code they are pivots
+EXAMPLES = "Example rows"  # the name on screen; links, recipes and code say pivots
 _HELP = (
     "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar."
     " Classes get a legend; of more than 20 classes it has the most frequent. Agreement: the share of a"
@@ -92,11 +93,12 @@ _NO_AXES = "Their dimensions differ: they share no axes."
 
 
 def switch(workspace: Workspace, pair: Match) -> None:
-    """Draw the switch of the first row of panes: own axes, shared axes, or relative to anchors."""
+    """Draw the switch for the first row of panes. It offers own axes, shared axes, and similarities relative
+    to anchors."""
     widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
-    known = {OWN: "own-axes", "absolute": "absolute"}  # terms of the glossary
+    known = {OWN: "own-axes", "absolute": "absolute"}  # the terms that the help links of these options open
     if len(set(widths)) > 1:
         captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
     with st.container(key="idea"):
@@ -119,11 +121,11 @@ def switch(workspace: Workspace, pair: Match) -> None:
         if shown not in AXES:
             st.session_state[_SEEN] = True
         elif workspace.anchors and _SEEN not in st.session_state:
-            st.html('<i class="relscope-invites"></i>')  # the style sheet makes the last position pulse
+            st.html('<i class="relscope-invites"></i>')  # the style sheet lets the last option pulse
 
 
 def map_chooser(workspace: Workspace) -> None:
-    """Draw the chooser of the method and the dimensions of the maps."""
+    """Draw the choosers of the map's method and of its number of dimensions."""
     reduction = workspace.reduction
     methods = dict.fromkeys([*offered_methods(), reduction.method])
 
@@ -173,7 +175,7 @@ def _show(workspace: Workspace, *panes: str) -> None:
 def view_choosers(workspace: Workspace, pair: Match) -> None:
     with menu("View", "view-choosers", icon=":material/tune:") as is_open:
         if not is_open:
-            st.space(320)  # the menu opens where there is room
+            st.space(320)  # room for the menu to open below
             return
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)

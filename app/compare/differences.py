@@ -1,4 +1,4 @@
-"""Where do two spaces differ? Classes and clusters that moved more than noise explains, with examples."""
+"""Where two spaces differ: the classes and clusters that moved more than noise explains, with examples."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from relcore.compare.scoring import (
 from relcore.maps.pane_maps import View
 from relcore.spaces.matching import Match, distinct_names
 
-_LISTED = 200  # number of rows that changed most, and of rows that changed least
-_JOB_SECONDS = 60.0  # jobs up to this cost start without a click
+_LISTED = 200  # listed rows that changed most, and as many that changed least
+_JOB_SECONDS = 60.0  # jobs that are expected to take no longer start without a click
 
 
 def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
-    if len(table) > 2 * _LISTED:  # most changed rows first, then least changed ones
+    if len(table) > 2 * _LISTED:  # most changed rows first, then the least changed ones
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(workspace, table)
     progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
@@ -47,7 +47,8 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
         f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
         " them in the panes."
     )
-    _differences(workspace, compute.matched_pair(workspace.source, workspace.target))  # as its recipe does
+    # The exported recipe matches only these two spaces, too.
+    _differences(workspace, compute.matched_pair(workspace.source, workspace.target))
 
 
 def _differences(workspace: Workspace, pair: Match) -> None:

@@ -1,4 +1,4 @@
-"""The headline of Explore: its result in one sentence, and the table of its scores."""
+"""The headline of Explore: its result in one sentence, with a table of all scores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FORMS = ("absolute", "relative", "whitened")
 
 
 def comparing(workspace: Workspace) -> str:
-    """``Comparing a and b …`` as HTML; "" if the last headline was of these models."""
+    """The line ``Comparing a and b …`` as HTML. If the last headline was about these models, ""."""
     if st.session_state.get(_LAST, ((),))[0] == workspace.models:
         return ""
     names = [plain_html(space_name(spec)) for spec in workspace.models]
@@ -37,8 +37,9 @@ def comparing(workspace: Workspace) -> str:
 
 
 def until_scored(workspace: Workspace) -> str:
-    """What stands there until `headline` is known, as HTML: the last one of these models, pale if a setting
-    has changed since."""
+    """The HTML that is shown until `headline` is computed. If the last headline was about other
+    models, this is the line of `comparing`. If it was about these models, it is shown again, and pale if a
+    setting has changed since."""
     if told := comparing(workspace):
         return told
     _, settings, last = st.session_state[_LAST]
@@ -50,14 +51,14 @@ def _settings(workspace: Workspace) -> tuple:
 
 
 def headline(workspace: Workspace, models: Match) -> str:
-    """As `_headline`, and kept for `until_scored`."""
+    """Compute the headline by `_headline`, and remember it for `until_scored`."""
     html = _headline(workspace, models)
     st.session_state[_LAST] = workspace.models, _settings(workspace), html
     return html
 
 
 def in_words(workspace: Workspace) -> str:
-    """The last headline of these models and settings as plain text; "" if there is none yet."""
+    """The last headline as plain text. If it was about other models or settings, ""."""
     models, settings, html = st.session_state.get(_LAST, ((), (), ""))
     if (models, settings) != (workspace.models, _settings(workspace)):
         return ""
@@ -66,8 +67,8 @@ def in_words(workspace: Workspace) -> str:
 
 
 def _headline(workspace: Workspace, models: Match) -> str:
-    """The result as HTML: how many rows agree in shared axes and by anchors, then all scores. Further models
-    are compared with the first by anchors."""
+    """The result as HTML: how many rows match in shared axes and by anchors, and a table of all scores.
+    Further models are compared with the first model by the anchors."""
     pair = models.pair()
     if not workspace.anchors:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
@@ -78,7 +79,7 @@ def _headline(workspace: Workspace, models: Match) -> str:
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
     if verdict := _verdict(found["relative"]["mrr"]):
-        agree[-1] = verdict  # in place of the chance level
+        agree[-1] = verdict  # this sentence contains the chance level
     agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
@@ -107,7 +108,8 @@ def _headline(workspace: Workspace, models: Match) -> str:
 
 
 def _verdict(found: Score) -> str:
-    """Whether a share of matched rows under one half is more than chance; "" for a larger one."""
+    """A sentence on whether the share of matching rows is above chance. If the share is one half or
+    more, ""."""
     if found.top1 is None or found.top1 >= 0.5 or not found.null:
         return ""
     chance = f"chance ({percent(1 / found.n)})"
@@ -117,7 +119,7 @@ def _verdict(found: Score) -> str:
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
-    """The shares of rows that match and their chance level as HTML, in one line for a small screen."""
+    """The shares of matching rows and their chance level as HTML. They fit one line of a small screen."""
     absolute = [f"{shares['absolute']} in shared axes"] if "absolute" in shares else []
     told = [
         f"Nearest row the same: {shares['relative']} by anchors",
@@ -133,13 +135,15 @@ def model_names(models: Match) -> list[str]:
 
 
 def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Score]]:
-    """The scores relative to the anchors of each model against the first, by name."""
+    """For each model except the first, by its name, its scores against the first model, relative to the
+    anchors."""
     sides = enumerate(model_names(models)[1:], 1)
     return {name: scores_of(workspace, models.pair(side), "relative") for side, name in sides}
 
 
 def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
-    """A sentence as HTML: in each further model, the share of rows whose nearest row is their partner."""
+    """A sentence as HTML that gives, for each further model, the share of rows whose nearest row in it is
+    their partner."""
     shares = []
     for name, by_metric in list(against_first(workspace, models).items())[1:]:
         if (share := by_metric["mrr"].top1) is None:
@@ -150,14 +154,15 @@ def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
 
 
 def is_unmatched(workspace: Workspace, pair: Match) -> bool:
-    """Whether rows are paired by order alone, and are no more similar than rows paired at random."""
+    """Whether only the order of the rows pairs them, and paired rows are no more similar than rows paired at
+    random."""
     if (
         not (_is_paired_by_order(workspace) and compute.can_be_scored(pair, workspace.anchors))
         or not workspace.anchors
     ):
         return False
     found = scores_of(workspace, pair, "relative")
-    # Require two measures: one alone exceeds its 95 % band for 1 in 40 pairs of unrelated spaces.
+    # Require two measures. For 1 in 40 pairs of unrelated spaces, a single measure exceeds its 95 % band.
     return all(score.null and score <= score.null.high for score in (found["mrr"], found["cka"]))
 
 
@@ -167,12 +172,13 @@ def _is_paired_by_order(workspace: Workspace) -> bool:
 
 
 def _lead(words: str) -> str:
-    words = linked_html(words).replace("<a ", '<a tabindex="-1" ')  # the keyboard finds them below Details
+    # Keyboard users reach these links under Details.
+    words = linked_html(words).replace("<a ", '<a tabindex="-1" ')
     return f'<p class="relscope-lead">{words}</p>'
 
 
 def _bold(form: str, share: str) -> str:
-    """A share as HTML. While an anchor is dragged, the panes rewrite the share by anchors."""
+    """A share as HTML. While an anchor is dragged, the panes update the share by anchors."""
     return f'<b class="relscope-live">{share}</b>' if form == "relative" else f"<b>{share}</b>"
 
 
@@ -186,7 +192,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     if _is_paired_by_order(workspace):
         return "Paired by row order."
     if not models.others:
-        return ""  # the toolbar says so
+        return ""  # the toolbar says this already
     return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."
 
 

@@ -1,4 +1,5 @@
-"""The inspector: one row and its neighbours in both spaces, the rows found by a search, or those selected."""
+"""The inspector: one row with its neighbours in both spaces, the results of a search, or the selected
+rows."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ def n_offered(n_new: int, n_present: int = 0) -> int:
 
 
 def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
-    """The selected ids that are not anchors yet, in their order; a random sample of them if they are too
-    many."""
+    """The selected ids that are not anchors yet, in their order. If there are too many, a random sample of
+    them."""
     present = set(present)
     new = [identifier for identifier in chosen if identifier not in present]
     room = max(0, MOST_ANCHORS - len(present))
@@ -49,11 +50,12 @@ def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tupl
 
 
 FORMS = ("absolute", "relative", "whitened")
-LARGE, SMALL = 160, 28  # pixels of the inspected picture, and of one in a list
-MOST_SHOWN = 60  # items of a selection
-MOST_LISTED = 1000  # ids of a selection
+LARGE, SMALL = 160, 28  # size in pixels: the inspected picture, a picture in a list
+MOST_SHOWN = 60  # most texts or pictures shown of a selection
+MOST_LISTED = 1000  # most ids listed of a selection
 STYLE = Path(__file__).parents[2] / "assets" / "items.css"
-IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers: the shading is visible only
+# Tells screen readers what the shading of a row shows.
+IN_BOTH = '<span class="relscope-unseen">, in both</span>'
 
 
 def inspector(pair: Match) -> None:
@@ -121,7 +123,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         help="Pinned: unpin it under Anchors first" if pinned else FULL_HELP if full else None,
     )
     view = workspace.view
-    # Colours by labels hide the pivots, so start again with this row as the only pivot.
+    # Colours by labels would hide the example rows, so start again with this row as the only example.
     pivots = () if view.color_by == "labels" else view.pivots
     if identifier not in pivots and len(pivots) < MOST_PIVOTS:
         st.button(
@@ -155,7 +157,7 @@ def _neighbours(pair: Match, identifier: str) -> None:
 
 
 def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) -> None:
-    """Draw the row's similarities to the anchors in both models, if the anchors are few."""
+    """If there are few anchors, draw the row's similarities to them in both models."""
     anchors, projection = workspace.anchors, workspace.projection
     if not 1 < len(anchors) <= FEW or projection.similarity != "cosine":
         return
@@ -180,7 +182,7 @@ def neighbours_of(
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """The neighbours in both spaces as two lists; ids in both lists are shaded."""
+    """The neighbours in both spaces as two lists. Ids in both lists are shaded."""
     items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
     shown = _names_of(pair, ids, items) if items is not None else {}
     rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
@@ -204,7 +206,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
 
 def _names_of(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
-    """For each id: its small picture as HTML, its name in a list, and its title."""
+    """For each id, its small picture as HTML, its name in a list, and its full title."""
     rows = pair.source.rows(ids)
     labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
     pictures = items.pictures(ids, SMALL) if items.has_pictures else [""] * len(ids)
@@ -229,7 +231,8 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
 
 
 def found_html(pair: Match, found: Found, items: Items | None) -> str:
-    """The rows found by a search, by their mean similarity, with that in either space."""
+    """The rows that a search found, sorted by their mean similarity. Each is listed with its similarity in
+    both spaces."""
     ranking = found.ranking
     names, _ = short_names(distinct_names((pair.source, pair.target)))
     ids = pair.ids[ranking.rows].tolist()
@@ -269,7 +272,7 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
 def _many(
     pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None, found: Found | None
 ) -> None:
-    """Describe the selected rows (m,); m may be half a million, so no step visits all ids."""
+    """Describe the selected rows (m,). Because m may be half a million, no step loops over all ids."""
     if found is not None:
         _draw_search_results(pair, found, items)
     else:
@@ -322,7 +325,7 @@ def _many(
     if found is not None:
         return
     if items is not None and not items.problem:
-        # Rows at equal steps, because the first ones of a file sorted by class have one class.
+        # Take rows at equal steps, because in a file sorted by class the first rows all have one class.
         step = -(-len(chosen) // MOST_SHOWN)
         st.html(items_html(pair, list(chosen[::step]), items))
         if step > 1:

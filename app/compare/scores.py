@@ -1,4 +1,4 @@
-"""Every score of two spaces with its chance level, and the button that scores every row."""
+"""All scores of two spaces with their chance levels, and a button that uses every row as a query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def draw(workspace: Workspace, models: Match) -> None:
 
 
 def _each_model(workspace: Workspace, models: Match) -> None:
-    """Draw the scores of each model against the first, if there are more than two."""
+    """If there are more than two models, draw the scores of each model against the first."""
     if not models.others or not workspace.anchors or not compute.can_be_scored(models, workspace.anchors):
         return
     first, *_ = model_names(models)
@@ -63,7 +63,7 @@ def _each_model(workspace: Workspace, models: Match) -> None:
 
 
 def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores and chance levels computed on only the rows in the filter."""
+    """Draw the scores of the filtered rows alone, with the chance levels for these rows."""
     anchors, conditions = workspace.anchors, "; ".join(map(str, workspace.look.filter))
     if not compute.can_be_scored(pair, anchors):
         messages.info(compute.too_few_held_out(pair, anchors), ":material/filter_alt:")
@@ -77,7 +77,7 @@ def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
 
 
 def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
-    """Draw the further measures that the user chose, in an expander that is closed at first."""
+    """Draw the further measures that the user chose. Their expander is closed at first."""
     others = {name: entry for name, entry in METRICS.items() if "more" in entry.of}
     with st.expander("More measures", icon=":material/straighten:", key="scores.more"):
         chosen = st.multiselect(

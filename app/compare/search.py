@@ -1,4 +1,4 @@
-"""Search of rows by their ids, labels and texts, and by meaning."""
+"""Search rows by their ids, labels and texts, or by meaning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOUND = "relscope.found"
 _WAITING = "relscope.query"
 
 SHOWN = 12
-NOTE = 120  # characters of a text in the list
+NOTE = 120  # most characters of a text in the list
 
 
 class SearchableRows:
@@ -44,10 +44,11 @@ class SearchableRows:
         return TextIndex(self.texts)
 
     def find(self, query: str, n_most: int = SHOWN) -> tuple[list[int], int]:
-        """The best rows, best first, and the number of matches. Equal ids rank first, then ids that begin
-        with the query or contain it, labels, texts.
+        """The best rows, best first, and the number of all matches.
 
-        Among equals the shorter id comes first, then the earlier row.
+        A row whose id equals the query comes first. Then come ids that begin with the query, ids that contain
+        it, labels that contain it, and at last texts that contain it. Among equals, the shorter id comes
+        first, then the earlier row.
         """
         wanted = " ".join(query.casefold().split())
         if not wanted:
@@ -79,9 +80,10 @@ class Found:
 
 
 def found_by(pair: Match) -> Found | None:
-    """The last search by meaning while its rows, or one of them, are selected; else None."""
+    """The last search by meaning if its rows, or one of them, are still selected. If not, None."""
     found, chosen = st.session_state.get(_FOUND), session.selection()
-    if found is None and len(chosen) > 1 and (query := saved_value(_FOUND)):  # the page was loaded again
+    # After a reload of the page, repeat the saved search.
+    if found is None and len(chosen) > 1 and (query := saved_value(_FOUND)):
         save_value(_FOUND, None)
         with suppress(SpaceError):
             found = _search(pair, session.workspace(), query, _rows(pair, items_of(session.workspace())))
@@ -91,7 +93,7 @@ def found_by(pair: Match) -> Found | None:
 
 
 def found_by_one_model(pair: Match) -> np.ndarray:
-    """The rows (m,) that a search by meaning found in one of the two spaces only."""
+    """The numbers (m,) of the rows that a search by meaning found in only one of the two spaces."""
     found = found_by(pair)
     return found.ranking.rows[~found.ranking.found.all(axis=1)] if found else np.empty(0, dtype=np.int64)
 
@@ -111,7 +113,7 @@ def search_box(pair: Match, key: str) -> None:
             return matches, note or ("" if n else "No row matches.")
         name = "Nearest rows" if vector is not None else f"“{cut(query, 40)}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
-        # A typed id comes before the search by meaning.
+        # If the query is the beginning of an id, that row comes before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
         return [*matches, by_meaning] if first else [by_meaning, *matches], note
 
@@ -119,7 +121,7 @@ def search_box(pair: Match, key: str) -> None:
         if identifier in pair.source.index:
             session.select((identifier,))
         elif not identifier:
-            st.session_state[_WAITING] = query  # a long callback would be lost at the next click
+            st.session_state[_WAITING] = query  # the next run searches: a click would stop a callback
 
     by_meaning = _how(workspace, pair, str(pair.ids[0]))
     label = "Search by name or meaning" if by_meaning else f"Search {counted(len(pair), 'row')}"
@@ -127,12 +129,12 @@ def search_box(pair: Match, key: str) -> None:
     if query := st.session_state.pop(_WAITING, ""):
         try:
             session.select(_search(pair, workspace, query.strip(), rows).ids)
-        except SpaceError as error:  # said at the box, not above the page
+        except SpaceError as error:  # shown beside the search box, not above the page
             messages.warning(error)
             picked = query = ""
     _ask_with_a_file(f"{key}.file")
     if picked or query:
-        st.rerun()  # the whole page shows the selection
+        st.rerun()  # draw the whole page with the new selection
 
 
 def _ask_with_a_file(key: str) -> None:
@@ -151,7 +153,7 @@ def _ask_with_a_file(key: str) -> None:
 
 
 def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> Found:
-    """Find the rows nearest to the query, and remember both."""
+    """Find the rows nearest to the query, and remember the query and the rows."""
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
     vector = vector_in(query)
@@ -162,7 +164,7 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:
-    """The name of the model that encodes a query by meaning; "" if there is none."""
+    """What turns the query into a vector, in words, such as the name of a model. If nothing can, ""."""
     ends = (workspace.source, workspace.target)
     if any(_encodes_texts(spec) for spec in ends):
         return " and ".join(dict.fromkeys(spec.encoder.title for spec in ends if _encodes_texts(spec)))
@@ -204,7 +206,7 @@ def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows
 
 
 def _result_lines(rows: SearchableRows, row: int) -> tuple[str, str]:
-    """The first line of a search result, and its small print."""
+    """The first line of a search result, and the small print below it."""
     identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
     note = "" if label and identifier.startswith(f"{label}/") else label
     return (cut(text, NOTE), identifier) if text else (identifier, note)

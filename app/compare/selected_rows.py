@@ -1,5 +1,5 @@
-"""The selected rows: a table of them, their classes, downloads, and buttons that filter, crop or embed
-them."""
+"""The selected rows: a table of them, their classes, downloads, and buttons that filter, crop or embed these
+rows."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _make_spaces(chosen: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class _File:
-    """A file as `keep_upload` takes it."""
+    """A file in the form that `keep_upload` expects."""
 
     name: str
     content: bytes
@@ -140,7 +140,7 @@ class _File:
 
 
 def _classes(pair: Match, rows: np.ndarray) -> None:
-    """Draw the share of each class in the selection beside its share of all rows."""
+    """For each class, draw its share of the selected rows beside its share of all rows."""
     labels, lines = pair.source.labels, []
     names, counts = np.unique(labels[rows], return_counts=True)
     for name, n in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda one: -one[1])[:20]:

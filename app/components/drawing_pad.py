@@ -1,4 +1,4 @@
-"""Pictures made on the spot: drawn with mouse, pen or finger, or seen by a camera."""
+"""Pictures that the user makes in the browser: drawn by mouse, pen or finger, or taken by a camera."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _mount, _mount_camera = (
 
 
 def drawing_pad(key: str, label: str, size: int) -> Image | None:
-    """The drawing, white strokes on black, `size` × `size` pixels; None while it is empty. It stands on every
-    pad of the session.
+    """The drawing as a picture of `size` × `size` pixels with white strokes on black. While it is empty,
+    None. All pads of the session show the same drawing.
 
-    Raises a SpaceError where the browser sent no picture.
+    Raises a SpaceError if the browser sent something other than a picture.
     """
     before = st.session_state.get(_DRAWN, "")
     sent = _latest_picture(_mount, key, label, size, before)
@@ -44,20 +44,21 @@ def drawing_pad(key: str, label: str, size: int) -> Image | None:
 
 
 def camera(key: str, label: str, size: int = 220) -> Image | None:
-    """The latest picture of the browser's camera, `size` × `size` pixels; None until it is started. A new one
-    comes once the page has answered the last.
+    """The latest picture of the browser's camera, `size` × `size` pixels. Until the camera is started, None.
+    The browser sends a new picture after the page has answered the last one.
 
-    Raises a SpaceError where the browser sent no picture.
+    Raises a SpaceError if the browser sent something other than a picture.
     """
     return read_picture(_latest_picture(_mount_camera, key, label, size))
 
 
 def _latest_picture(mount: Callable, key: str, label: str, size: int, before: str = "") -> str | None:
-    """The picture as a data URI, "" once it is cleared, None until the browser sends one."""
-    count = f"{key}:answered"  # the browser sends the next picture once it hears that the last was answered
+    """The picture as a data URI. After it was cleared, "". Before the browser has sent one, None."""
+    # The browser sends the next picture when this count shows that the last one was answered.
+    count = f"{key}:answered"
     st.session_state[count] = number = st.session_state.get(count, 0) + 1
     data = {"label": label, "size": size, "answered": number, "before": before}
-    # Streamlit keeps the picture; the run that follows reads it.
+    # The callback need not do anything: Streamlit keeps the picture, and the next run reads it.
     return mount(key=key, data=data, default={"picture": None}, on_picture_change=lambda: None).picture
 
 

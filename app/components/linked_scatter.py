@@ -1,4 +1,5 @@
-"""The panes in Streamlit. Only changed arrays are redrawn, by the digest of each array in the payload."""
+"""The panes as a component of Streamlit. The browser redraws only arrays whose digest in the payload has
+changed."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined_texts, payload_of, read_events
 
-_LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once
-_CARRIED = 1 << 22  # bytes of new files sent within a payload, which saves a round trip
+_LARGE = 1 << 15  # from this number of bytes on, an array is a file that the browser loads once
+_CARRIED = 1 << 22  # most bytes of new files within a payload, which saves a round trip
 
-_SECRET = secrets.token_hex(16)  # of this server: sessions that show the same data share its files
+_SECRET = secrets.token_hex(16)  # one secret per server: sessions with the same data share its files
 
-# Beside the panes nothing is faded. As a rule with :has(.st-key-panes) in the page's own style, this made
-# Chromium style the whole page anew with each movement of the hand.
+# On pages with panes, nothing is faded during a run. This rule is not in the page's own style sheet: there it
+# needs :has(.st-key-panes), and Chromium then computes the styles of the whole page at each movement of the
+# mouse.
 _UNFADED = '.stMain [data-stale="true"] { opacity: 1 !important; transition: none !important; }'
 
 _mount = st.components.v2.component(
@@ -49,13 +51,14 @@ def linked_scatter(
 ) -> None:
     """Draw the scene, whose panes have two or three dimensions.
 
-    The same `key` keeps zoom and tool through reruns. `on_event` gets each event once, as a callback.
-    `selected` are row numbers; None leaves the browser its own selection. `height` is in pixels. `old` has a
-    text for each pane: what its outdated map shows, "" if the map is up to date. `sheet` has a picture of
-    each row. `live` says where the panes ask for maps while an anchor is dragged, see `app.live`. `single`
-    are selected rows that get a dashed ring. With `worded` each star has its id beside its number.
+    With the same `key`, zoom and tool stay through reruns. `on_event` is a callback that gets each event
+    once. `selected` are row numbers; if None, the browser keeps its own selection. `height` is in pixels.
+    `old` has a text for each pane: what its outdated map shows, or "" if the map is up to date. `sheet` has a
+    picture of each row. `live` says where the panes ask for maps while an anchor is dragged, see `app.live`.
+    `single` are selected rows that get a dashed ring. With `worded`, each star shows its id beside its
+    number.
 
-    Raises a ValueError for coordinates that are not finite and rows that do not exist.
+    Raises a ValueError for coordinates that are not finite and for rows that do not exist.
     """
     version = ids_digest(scene)
     payload = payload_of(
@@ -84,7 +87,7 @@ def linked_scatter(
 
 
 def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], None]) -> None:
-    # A callback runs once for each message, even if the run that follows is cut short.
+    # Streamlit calls this once for each message, even if the next run is stopped early.
     answered = st.session_state.get(f"{key}:answered", 0)
     fresh, answered = read_events(st.session_state[key].get("events") or (), version, n, answered)
     st.session_state[f"{key}:answered"] = answered
@@ -107,7 +110,8 @@ def _column(strings: np.ndarray) -> tuple[bytes, str]:
 
 
 def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
-    """The addresses of the large arrays. Selections change too often to be served as files."""
+    """The addresses of the large arrays. Selections are left out, because they change too often to be
+    files."""
     large = {
         name: (payload.arrays[name], digest, "application/octet-stream")
         for name, (_, size, digest) in payload.header["arrays"].items()
@@ -117,7 +121,8 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """The arrays that the last payload lacked; [] for the first payload, whose files load in parallel."""
+    """The names of the arrays that the last payload lacked. For the first payload [], because its files load
+    in parallel."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
     before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests
@@ -126,11 +131,11 @@ def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
 
 
 def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:
-    """Addresses of files (content, digest, type) that the browser loads once."""
+    """The addresses of files (content, digest, type). The browser loads each file once."""
     if not st.runtime.exists():
         return {}
-    # Files are named here: Streamlit names a large file by a sample of its bytes, so a changed file may keep
-    # its name. The secret prevents that a session guesses the address of another session's file.
+    # Files get their names here. Streamlit names a large file by a sample of its bytes, so a changed file
+    # might keep its name. The secret prevents a session from guessing the address of another session's file.
     media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
     urls = {
         name: media.add(content, mimetype, f"{key}:{name}", file_name=f"{_SECRET} {digest}")

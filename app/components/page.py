@@ -1,4 +1,4 @@
-"""Scripts for the whole page: the browser's "back" opens the previous place, menus follow the theme."""
+"""Scripts for the whole page: the browser's "back" opens the previous place, and menus follow the theme."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 
 def scripts(*names: str) -> str:
-    """The scripts of this folder with these names, one after the other."""
+    """The scripts with these names in this folder, joined to one text."""
     return "\n".join((Path(__file__).parent / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
@@ -16,5 +16,5 @@ _mount = st.components.v2.component("relscope_page", js=scripts("page"))
 
 
 def around_the_page() -> None:
-    """Run the scripts of the page; call this before the address is written."""
+    """Run the scripts of the page. Call this before the address is written."""
     _mount(key="around-the-page", on_back_change=lambda: None)

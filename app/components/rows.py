@@ -1,4 +1,5 @@
-"""row_links makes rows of neighbour lists clickable: lists carry ``data-pair``, their rows ``data-row``."""
+"""`row_links` makes the rows of neighbour lists clickable. Lists have the attribute ``data-pair``, their rows
+``data-row``."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _mount = st.components.v2.component(
 
 
 def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> None:
-    """Make the rows of all neighbour lists of the page clickable; `on_pick` gets a row number below `n` of
-    the list of `pair`."""
+    """Make the rows of all neighbour lists on the page clickable. After a click in a list of `pair`,
+    `on_pick` gets the number of the row, which is below `n`."""
 
     def receive() -> None:
         row = read_pick(st.session_state[key].get("picked"), pair, n)
@@ -29,16 +30,17 @@ def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> No
 
 
 def read_pick(sent: Any, pair: str, n: int) -> int | None:
-    """The row number that the browser sent; None if it belongs to another pair or is invalid."""
+    """The row number that the browser sent. None if the number is invalid or belongs to another pair."""
     if not isinstance(sent, dict) or sent.get("pair") != pair:
         return None
     row = sent.get("row")
     return row if type(row) is int and 0 <= row < n else None
 
 
-# row_search: a search box. Python finds a few matches at a time: 20,000 options would be 300 KB.
+# row_search: a search box. Python sends a few matches for each query, because 20,000 options would take 300
+# KB.
 
-LONGEST_QUERY = 60_000  # letters; a vector of 3,072 numbers has some 40,000
+LONGEST_QUERY = 60_000  # characters; a vector of 3,072 numbers needs about 40,000
 
 _HERE = Path(__file__).parent
 _mount_of_row_search = st.components.v2.component(
@@ -50,7 +52,8 @@ _mount_of_row_search = st.components.v2.component(
 
 @dataclass(frozen=True)
 class SearchAnswer:
-    """A search result: the value that the browser returns for it, its first line, and its small print."""
+    """A search result: the id that the browser returns if the user picks it, its first line, and its small
+    print."""
 
     id: str
     name: str
@@ -63,8 +66,8 @@ def row_search(
     find: Callable[[str], tuple[Sequence[SearchAnswer], str]],
     on_pick: Callable[[str, str], None],
 ) -> bool:
-    """Draw a search box; True if the user picked a result. `find` returns the results of a query and a line
-    about them; `on_pick` gets the id of a result, and the query."""
+    """Draw a search box. Returns True if the user picked a result. `find` returns the results of a query and
+    a line about them. `on_pick` gets the id of the picked result and the query."""
 
     def receive() -> None:
         sent = st.session_state[key].get("picked")
@@ -80,7 +83,7 @@ def row_search(
         "matches": list(map(asdict, matches)),
         "told": note,
     }
-    # Streamlit keeps the query; the run that follows reads it.
+    # The callback need not do anything: Streamlit keeps the query, and the next run reads it.
     state = _mount_of_row_search(
         key=key, data=data, default={"query": ""}, on_query_change=lambda: None, on_picked_change=receive
     )

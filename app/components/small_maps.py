@@ -1,4 +1,5 @@
-"""A component that draws the same rows in a few small maps; points move when their coordinates change."""
+"""A component that draws the same rows in a few small maps. When coordinates change, the points move to their
+new places."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class SmallMap:
-    """Coordinates (n, 2) of a map, whose edges are at distance `reach` from its `middle` (2,)."""
+    """The coordinates (n, 2) of a map. Its edges are at distance `reach` from its `middle` (2,)."""
 
     title: str
     xy: np.ndarray
@@ -28,8 +29,8 @@ class SmallMap:
     alt: str
 
     def places(self, xy: np.ndarray) -> list[int]:
-        """Pixel places of points (m, 2) as x₀, y₀, x₁, … in thousandths of the width, from the top left
-        corner."""
+        """The places of points (m, 2) on the map as x₀, y₀, x₁, … in thousandths of the width, from the top
+        left corner."""
         shares = 0.5 + (np.asarray(xy, dtype=np.float64) - self.middle) * (0.5, -0.5) / self.reach
         return np.round(1000 * shares).astype(int).ravel().tolist()
 
@@ -43,7 +44,8 @@ def small_maps(
     labelled: Sequence[int] = (),
     starred: Sequence[int] = (),
 ) -> None:
-    """Draw maps of these rows, each with its name and colours; `labelled` and `starred` are row numbers."""
+    """Draw maps of the same rows, which have `names` and `colors`. `labelled` and `starred` are row
+    numbers."""
     drawn = [
         {"title": one.title, "alt": one.alt, "xy": one.places(one.xy), "origin": one.places(np.zeros((1, 2)))}
         for one in maps

@@ -1,6 +1,5 @@
-"""Drift between two versions: the verdict, the shares of the change, changed neighbours by class, all
-checks.
-"""
+"""Drift between two versions of a model: the verdict, the parts of the change, the changed neighbours by
+class, and all checks."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ from relcore.drift.check import (
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 
 _STARTS_ITSELF = 20.0  # seconds
-_HEIGHT = 400  # of the table of many checks
+_HEIGHT = 400  # pixels of a table with many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 
 

@@ -1,4 +1,4 @@
-"""Check vectors against a passport and show the evidence; download passports of anchors."""
+"""Check vectors against a passport, and show the evidence. Download passports of anchors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from relcore.spaces.space import LatentSpace
 _OPENED = "drift.passport-file"
 _NOW = "MiniLM, embedded now"
 _STARTS_ITSELF = 20.0  # seconds
-_WIDTH = 384  # of MiniLM
+_WIDTH = 384  # dimensions of MiniLM's vectors
 
 
 @compute.cached(8, key=lambda path: (path, compute.file_stamps([path])))
@@ -49,20 +49,20 @@ def _check(passport: Passport, new: LatentSpace) -> Change:
 
 
 def of_anchors(workspace: Workspace, spec: SpaceSpec) -> Passport:
-    """The passport of the session's anchors in a space. Raises SpaceError if there are too few anchors."""
+    """The passport of the session's anchors in a space. Raises a SpaceError if there are too few anchors."""
     space = compute.load_space(spec)
     rows = space.index.get_indexer(pd.Index(workspace.anchors, dtype=object))
     return Passport.of(space.take(rows[rows >= 0]), PassportCard(space.name))
 
 
 def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
-    """Draw a download button for a passport of the session's anchors; nothing if they are too few."""
+    """Draw a button that downloads a passport of the session's anchors. If they are too few, draw nothing."""
     if len(workspace.anchors) < FEWEST:
         return
     told = "The anchors with their vectors, as one file: docs/passport.md. Others can check or bridge them."
     try:
         content = of_anchors(workspace, spec).to_bytes
-    except SpaceError:  # zero vectors, or ids with line breaks
+    except SpaceError:  # e.g. zero vectors, or ids with line breaks
         return
     name = f"{compute.load_space(spec).name}{SUFFIX}"
     label = "Download the anchors as passport"
@@ -94,7 +94,7 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 
 def _passport_path() -> str:
-    """The path of the passport that is open, "" for none."""
+    """The path of the opened passport. If none is open, ""."""
     dropped = st.file_uploader("A passport", type=[SUFFIX[1:]], key="drift.passport-upload")
     label = "Or a path on the machine that runs Relscope"
     typed = remembered(

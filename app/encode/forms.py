@@ -1,4 +1,4 @@
-"""Forms that choose what to encode: a dataset with a preview, and the encoders that fit it."""
+"""Forms that choose what to encode: a dataset with a preview, and encoders that fit the dataset."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ from relcore.files.reading import natural
 from relcore.runs.entries import digest_of
 
 PICTURES, SENTENCES = 12, 6
-_LONGEST = 220  # characters of a sentence that is shown
+_LONGEST = 220  # most characters of a sentence in the preview
 _KEEP = {"persist_state": "session"}
 _KINDS = {"images": "pictures", "texts": "texts"}
 _MOST_CLASSES = 12
-_FEW, _MOST_COMPARED = 100, 100_000  # items: scores of fewer are uncertain; of more none are compared
-_ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask the network
+# Number of items: below the first, scores are uncertain; above the second, no texts are compared.
+_FEW, _MOST_COMPARED = 100, 100_000
+_ALLOWED = "relscope.network-allowed"  # datasets that this session may download
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A dataset before anything is computed; `items` are (label, PNG or sentence), `sizes` their (width,
-    height); `n_again` texts repeat an earlier one.
-    """
+    """What the page shows of a dataset before it is encoded. `items` are pairs of a label and a PNG or a
+    sentence. `sizes` are the (width, height) of pictures. `n_again` is the number of texts that repeat an
+    earlier one."""
 
     name: str
     kind: Kind
@@ -56,7 +57,7 @@ class Preview:
 
     @property
     def remarks(self) -> str:
-        """What makes the scores of these items uncertain; "" if nothing does."""
+        """Reasons why the scores of these items will be uncertain. If there are none, ""."""
         what, told = _KINDS[self.kind], []
         if self.n < _FEW:
             told.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
@@ -76,9 +77,8 @@ def available(folder: str | None) -> list[DatasetEntry]:
 
 
 def _with_file_times(spec: DatasetSpec) -> tuple:
-    """The spec, and the modification times of the dataset's files. Sessions share the caches, so access is
-    checked here.
-    """
+    """The spec, and the modification times of the dataset's files. Access is checked here, because sessions
+    share the caches."""
     path = dataset_place(spec)
     if not path or not path.exists():
         return (spec,)
@@ -91,7 +91,8 @@ columns_of = cached(32, "Reading the columns …", key=_with_file_times)(dataset
 
 @cached(32, "Reading the dataset …", key=_with_file_times)
 def preview(spec: DatasetSpec) -> Preview:
-    """A preview of the dataset; the first call reads all of it. Errors as in `load_dataset`."""
+    """A preview of the dataset. The first call reads the whole dataset. Raises the errors of
+    `load_dataset`."""
     dataset = datasets.load_dataset(spec)
     n, images = len(dataset), dataset.kind == "images"
     labels = [""] * n if dataset.labels is None else dataset.labels.tolist()
@@ -108,7 +109,7 @@ def preview(spec: DatasetSpec) -> Preview:
 
 
 def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
-    """The chosen dataset with a preview; None if none is chosen or it cannot be read."""
+    """The chosen dataset with a preview. None if no dataset is chosen, or if it cannot be read."""
     paths, name = sources.chosen(kind)
     try:
         found = sources.of_kind(kind, paths)
@@ -136,7 +137,7 @@ def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
 
 
 def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
-    """A dataset that is bundled, or lies in the data folder."""
+    """A chosen dataset that is bundled or in the data folder, with a preview."""
 
     def line(entry: DatasetEntry) -> str:
         many = "" if entry.n is None else f", {entry.n:,}"
@@ -153,8 +154,8 @@ def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
 
 
 def read_dataset(spec: DatasetSpec, here: bool) -> tuple[DatasetSpec, Preview] | None:
-    """The dataset with its columns chosen, and a preview; None until the user allows a download. Errors as in
-    `load_dataset`."""
+    """The dataset with its chosen columns, and a preview. Until the user allows a needed download, None.
+    Raises the errors of `load_dataset`."""
     if not (here or _may_download(spec)):
         return None
     spec = _with_columns_and_limit(spec)
@@ -193,7 +194,7 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
-    columns, name = columns_of(spec), digest_of(spec)  # another dataset has choosers of its own
+    columns, name = columns_of(spec), digest_of(spec)  # each dataset gets its own choosers
 
     def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
         options = ["", *options]
@@ -265,8 +266,9 @@ def show_preview(preview: Preview) -> None:
 
 
 def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
-    """The chosen encoders without repetition; forms with an error are left out. By default the fastest
-    encoders that give at least two spaces; for the user's `own` texts the fastest and MiniLM."""
+    """The chosen encoders, each once. An encoder whose form shows an error is left out. By default, the
+    fastest encoders are chosen until they give at least two spaces. If the texts are the user's `own`, the
+    defaults are the fastest encoder and MiniLM."""
     loaded = ENCODERS.loaded()
     classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.is_offered()}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
@@ -305,7 +307,7 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
 
 
 def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """The encoders that a form begins with; [] if the user must name a model."""
+    """The encoders of a form with its initial settings. If the user must first name a model, []."""
     settings = settings_of(kind).values()
     starts = {setting.name: setting.start(preview) for setting in settings}
     if UNSET in starts.values():
@@ -325,7 +327,7 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 
 
 def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
-    """The cost of encoding in words; "" if an encoder has no estimate."""
+    """The cost of encoding in words. If the time of an encoder is unknown, ""."""
     if not encoders:
         return "by name"
     seconds = _sum([cost(encoder, preview) for encoder in encoders])
@@ -333,17 +335,18 @@ def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
 
 
 def cost(encoder: Encoder, preview: Preview) -> float | None:
-    """The expected time; 0 if the store has the encoding, None if the time is unknown."""
+    """The expected seconds. If the store has the encoding, 0; if the time is unknown, None."""
     try:
         stored = stored_encodings(queue().store, preview.digest, encoder)
-    except (OSError, SpaceError):  # a model's folder that cannot be read: the job will say so
+    # If the folder of a model cannot be read, the job will report it.
+    except (OSError, SpaceError):
         stored = None
     return 0.0 if stored else expected_seconds(encoder, preview)
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """One encoder for each chosen value of a setting that takes several; [] while a required setting is
-    empty."""
+    """One encoder for each chosen value of a setting that takes several values. While a required setting is
+    empty, []."""
     settings = list(settings_of(kind).values())
     more = any(setting.more for setting in settings)
     places = {False: st.container(horizontal=True, vertical_alignment="bottom")}
@@ -364,7 +367,8 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
 
 def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     start = setting.start(preview)
-    # the default depends on the dataset
+    # If the default depends on the dataset, the key contains it, so another dataset begins with its own
+    # default.
     key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
     own = {"width": 150} if setting.number else {"width": 480} if setting.several or setting.is_tuple else {}
     own |= {"format": "%g"} if setting.number is float else {}
@@ -374,6 +378,6 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
 
 
 def expected_seconds(encoder: Encoder, preview: Preview) -> float | None:
-    """Expected seconds; None if unknown."""
+    """The expected seconds. If the time is unknown, None."""
     pixels = max((width * height for width, height in preview.sizes), default=64)
     return encoder.seconds(preview.n, pixels)

@@ -1,4 +1,5 @@
-"""Encoding jobs: submit them, find them again after a reload, and add their spaces to the session."""
+"""Encoding jobs. This module submits them, finds them again after a reload, and adds their spaces to the
+session."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ def submit(
     expected: Mapping[Encoder, float] | None = None,
     here: bool = False,
 ) -> None:
-    """Submit one job per encoder. Stored encodings are added at once, unless `here` is set and they came with
-    Relscope."""
+    """Submit one job for each encoder. If the store has an encoding, its space is added at once. With `here`,
+    bundled encodings are computed again on this machine."""
     there: list[SpaceSpec] = []
     waiting = list(session.awaited_jobs())
     for encoder in encoders:
@@ -48,21 +49,21 @@ def forget(job: Job) -> None:
 
 
 def pending_jobs() -> list[Job]:
-    """The encoding jobs of this session whose spaces are not added yet."""
+    """The encoding jobs of this session whose spaces have not been added yet."""
     known = {job.key: job for job in jobs.queue().jobs()}
     return [known[key] for key in session.awaited_jobs() if key in known]
 
 
 def collect() -> bool:
-    """Submit what was asked for, and add the spaces of all finished jobs to the session in one step; True if
-    there were any."""
+    """Submit the encodings that the user has requested, and add the spaces of all finished jobs to the
+    session in one step. Returns True if there were such spaces."""
     specs: list[SpaceSpec] = []
     if asked := st.session_state.get(session.ENCODE):
         session.guarded(submit, *asked)
         del st.session_state[session.ENCODE]
     pending = pending_jobs()
     if st.session_state.get(session.COMPARE_ENCODED) and not all(job.status().ended for job in pending):
-        return False  # what one click asked for joins as one step
+        return False  # one click shall be one step, so wait for all of its jobs
     for job in pending:
         if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
@@ -73,7 +74,7 @@ def collect() -> bool:
 
 
 def join(specs: Sequence[SpaceSpec]) -> bool:
-    """Add spaces to the session in one step; True if there were any."""
+    """Add spaces to the session in one step. Returns True if there were any."""
     if not specs:
         return False
     spaces = session.workspace().spaces
@@ -81,7 +82,8 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
     what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
     session.edit(f"encode {what}", spaces=(*spaces, *new))
-    if not st.session_state.get(session.COMPARE_ENCODED):  # else Explore shows them
+    # If the spaces are to be compared, Explore opens and shows them.
+    if not st.session_state.get(session.COMPARE_ENCODED):
         session.announce(
             f"{what} joined the session." if new else "These spaces were in the session already."
         )
@@ -94,12 +96,12 @@ def new_spaces() -> list[SpaceSpec]:
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The last layers of the two newest encoders of the same items, or the last two layers of one encoder;
-    None if they are compared already."""
+    """The two spaces to compare: the last layers of the two newest encoders of the same items or, if there is
+    only one encoder, its last two layers. If these are compared already, None."""
     new, workspace = new_spaces(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     last: dict[tuple, SpaceSpec] = {}
-    for spec in sorted(alike, key=_layer):  # stable
+    for spec in sorted(alike, key=_layer):  # the sort keeps the order of equal layers
         last[_encoder(spec)] = spec
     pair = sorted(last.values(), key=alike.index)[-2:]
     pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[-2:]
@@ -112,7 +114,7 @@ def _layer(spec: SpaceSpec) -> float:
 
 
 def _encoder(spec: SpaceSpec) -> tuple:
-    """The settings that identify an encoder, without its layers."""
+    """The settings that identify an encoder, without the layers that it returns."""
     settings = {**vars(spec.encoder), "layers": ()}
     return type(spec.encoder), *settings.items()
 
@@ -124,13 +126,13 @@ def _items(spec: SpaceSpec) -> DatasetSpec | None:
 def _specs_of(job: Job) -> list[SpaceSpec]:
     dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
     keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
-    if job.key in session.member().made:  # the list of several spaces; each of them counts
+    if job.key in session.member().made:  # the job has several spaces, and the session made them all
         session.member().made.update(keys.values())
     return own_specs(dataset, encoder, keys)
 
 
 def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
-    """The specs of encodings that this session made of its own data, by their keys; it may open them from now
-    on."""
+    """The specs of encodings that this session made of its own data. `keys` are their keys in the store. From
+    now on, the session may open them."""
     session.member().found.update(keys.values())
     return encoding_specs(jobs.queue().store, dataset, encoder, keys)

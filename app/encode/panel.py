@@ -1,4 +1,5 @@
-"""From a dataset to spaces: choose items and encoders, see the cost, follow the jobs, compare the results."""
+"""From a dataset to spaces: choose items and encoders, see the cost, follow the jobs, and compare the
+results."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from relcore.encoders.encoder import DatasetSpec
 
 
 def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None:
-    """Choose a dataset, encode it, and open Explore with the pair once all have joined."""
+    """Let the user choose a dataset and encode it. When all its spaces have joined the session, open Explore
+    with two of them."""
     if not jobs.pending_jobs():
         _go_on()
     chosen = choose()
@@ -38,7 +40,7 @@ def draw(choose: Callable[[], tuple[DatasetSpec, forms.Preview] | None]) -> None
 
 
 def _go_on() -> None:
-    """Open Explore with the new spaces, once, if there is a pair to compare."""
+    """If there are new spaces to compare, open Explore with them, but only once."""
     if st.session_state.get(session.COMPARE_ENCODED) and (pair := jobs.pair_to_compare()):
         _compare(pair)
     st.session_state.pop(session.COMPARE_ENCODED, None)
@@ -50,7 +52,7 @@ def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
         more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
         session.announce(f"“Add model” shows {more}, too.")
     encoded, history = session.workspace().spaces, session.history()
-    # To encode and to compare is one click, so it is one step.
+    # Encoding and comparing took one click, so they become one step.
     while begun and len(history.steps[0]) >= begun and history.undo_step.startswith("encode "):
         history.undo()
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair, encoded)
@@ -58,14 +60,14 @@ def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
 
 
 def _start(*given: Any) -> None:
-    # Submitted in the run that follows: the next click breaks off a long callback.
-    begun = len(session.history().steps[0]) + 1  # the first step that joins encodings
+    # The next run submits the jobs, because a click would stop a long callback.
+    begun = len(session.history().steps[0]) + 1  # number of the first step that adds encodings
     st.session_state.update({session.COMPARE_ENCODED: begun, session.ENCODE: given})
     sources.forget()
 
 
 def draw_elsewhere() -> None:
-    """Draw the progress on a page other than Data; once all have joined, offer to compare the spaces."""
+    """Draw the progress on any page other than Data. When all spaces have joined, offer to compare them."""
     with st.container(key="encoding"):
         if jobs.pending_jobs():
             follow(jobs.pending_jobs(), dismiss=jobs.forget)
@@ -95,7 +97,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
         known = [cost for cost in missing if cost]
-        # the sum of the times that are shown, though jobs may run beside each other
+        # Add the times that are shown, although some jobs may run at the same time.
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
         named = " and ".join(encoder.title for encoder in encoders) if len(encoders) == 2 else "them"
@@ -107,7 +109,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
 
 
 def _follow() -> bool:
-    """Draw progress bars; True while a job runs."""
+    """Draw progress bars. Returns True while a job runs."""
     awaited = jobs.pending_jobs()
     running = any(not job.status().ended for job in awaited)
     if awaited:

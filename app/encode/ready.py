@@ -1,4 +1,4 @@
-"""Encoders of the spaces at hand that can encode a new text or picture."""
+"""Find encoders that made the present spaces and can also encode a new text or picture."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from relcore.stitch.try_it import ItemEncoder, item_encoder, joined_encoder, why
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
-    """The loaded encoders by space, and the reason why for each space that has none."""
+    """The loaded encoder of each space, and for each space without one the reason."""
     ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
     usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
     for spec in usable:
         joined = joined_encoder(spec, usable)
         trained = spec.option("key") if isinstance(joined, TrainedEncoder) else ""
         try:
-            dataset_place(spec.dataset)  # before the cache, which all sessions share
+            dataset_place(spec.dataset)  # check access first, because all sessions share the cache
             joined.content()
             ready[spec] = replace(_encoder(spec.dataset, joined, trained, spec), spec=spec)
         except SpaceError as error:
@@ -30,9 +30,9 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
     return ready, others
 
 
-# A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
+# MiniLM takes 90 MB of memory, and a space of words may take a hundred, so few are kept.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """One encoder for all outputs of a model on a dataset; `trained` identifies the weights of a trained
-    one."""
+    """The encoder of a model on a dataset. All outputs of the model share it. `trained` identifies the
+    weights of a trained model."""
     return item_encoder(_spec, queue().store, joined)

@@ -1,4 +1,5 @@
-"""The glossary card: shows a clicked term's entry beside it, without another run of the page."""
+"""The glossary card. It shows the entry of a clicked term beside the term, without another run of the
+page."""
 
 from __future__ import annotations
 
@@ -41,10 +42,10 @@ _mount = st.components.v2.component(
 
 
 def caption(text: str) -> None:
-    """A caption in which the first mention of each term is a link."""
+    """Draw a caption. The first mention of each term is a link."""
     st.caption(with_links(text))
 
 
 def draw() -> None:
-    """Make all links to terms on the page open their entry."""
+    """Let every link to a term on the page open the entry of the term."""
     _mount(key="glossary")

@@ -1,4 +1,4 @@
-"""The glossary: the meaning of every term. `term` and `term_html` turn a word into a link to its entry."""
+"""The glossary, which explains every term. `term` and `term_html` turn a word into a link to its entry."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def word(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 
 def cloud(x: float, y: float, turn: float = 0, size: float = 1) -> tuple[Place, ...]:
-    """Eight points around (x, y), rotated by `turn` degrees."""
+    """Eight points around (x, y), rotated by `turn` degrees and scaled by `size`."""
     c, s = size * cos(radians(turn)), size * sin(radians(turn))
     return tuple((x + c * u - s * v, y + s * u + c * v) for u, v in CLOUD)
 
@@ -70,7 +70,8 @@ def rays(centre: Place, ends: tuple[Place, ...], kind: str = "thin") -> str:
 
 
 def matrix(x: float, y: float, cells: str, size: float = 11) -> str:
-    """A grid of cells, a row per word: "#" dark, "+" middle, "." pale."""
+    """A grid of cells. `cells` has a word for each row, with "#" for a dark, "+" for a middle and "." for a
+    pale cell."""
     kinds = {"#": "c", "+": "c half", ".": "c pale"}
     side = f'width="{size - 1}" height="{size - 1}"'
     return "".join(
@@ -87,7 +88,7 @@ _CANNISTRACI = "Cannistraci et al. 2023, Bootstrapping parallel anchors"
 
 @dataclass(frozen=True)
 class Term:
-    """A term: title, pattern of its mentions, meaning, picture, and source."""
+    """A term: its title, a pattern that finds its mentions, its meaning, a picture, and a source."""
 
     title: str
     words: str
@@ -536,12 +537,12 @@ ENTRIES = {
 
 
 def term(key: str, shown: str) -> str:
-    """`shown` as a Markdown link that opens the glossary entry of a term."""
+    """A Markdown link with the text `shown`, which opens the glossary entry of a term."""
     return f"[{shown}](#what-{_need_key(key)})"
 
 
 def term_html(key: str, shown: str) -> str:
-    """`term` as HTML."""
+    """The same link as `term`, as HTML."""
     return f'<a href="#what-{_need_key(key)}">{escape(shown)}</a>'
 
 
@@ -552,12 +553,12 @@ def _need_key(key: str) -> str:
 
 
 def with_links(text: str) -> str:
-    """Markdown in which the first mention of each term is a link."""
+    """The text as Markdown. The first mention of each term becomes a link."""
     return _link_terms(text, r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|\\.", term)
 
 
 def linked_html(fragment: str) -> str:
-    """`with_links` for HTML."""
+    """The HTML fragment. The first mention of each term becomes a link."""
     return _link_terms(fragment, r"<a\b.*?</a>|<[^>]*>|&#?\w+;", term_html)
 
 
@@ -575,7 +576,7 @@ def _link_terms(text: str, passed: str, link: Callable[[str, str], str]) -> str:
 
 
 # Match longer terms first: "parallel anchors" has its own entry, so it is not a mention of "anchors". "Head"
-# and "k" have other meanings in our texts.
+# and "k" are no links, because our texts also use them with other meanings.
 _MENTIONS = "|".join(
     rf"(?P<{key.replace('-', '_')}>(?<![\w-])(?:{entry.words})(?!\w))"
     for key, entry in sorted(ENTRIES.items(), key=lambda item: -len(item[1].words))

@@ -1,4 +1,5 @@
-"""Original and recovered rows in linked panes, the scores, the worst and best rows, and all errors."""
+"""Invert: the original and the recovered rows in linked panes, the scores, the worst and best rows, and all
+errors."""
 
 from __future__ import annotations
 
@@ -61,10 +62,10 @@ _BY_HELP = (
     " map follows the slider; colours and scores follow when you let go."
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
-_CHOSEN = "relscope.invert-chosen"  # the values that were last tuned on held-out anchors
-_AUTO = "relscope.invert-auto"  # for what they were tuned, and their result in words
-_HIDDEN = "invert.hidden"  # classes
-LISTED = 200  # worst and best rows, of each
+_CHOSEN = "relscope.invert-chosen"  # the last values that were tuned on held-out anchors
+_AUTO = "relscope.invert-auto"  # the spec for which they were tuned, and the result in words
+_HIDDEN = "invert.hidden"  # hidden classes
+LISTED = 200  # listed worst rows, and as many best rows
 
 
 def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
@@ -87,8 +88,8 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
 
 
 def numbers(spec: InversionSpec, score: str = "") -> None:
-    """Draw the choice of the settings, and by hand their numbers with their `score` and that of Auto; the
-    panes follow a slider while it moves."""
+    """Draw the choice between automatic settings and settings by hand. By hand, draw the numbers, with their
+    `score` and that of the automatic settings. While a slider moves, the panes follow it."""
     look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
     label = "δ and ω" if spec.method == "pruned" else "λ"
     bound(st.segmented_control, label, "invert.tuned", spec.tuned, _tune, **look)
@@ -115,7 +116,7 @@ def numbers(spec: InversionSpec, score: str = "") -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SliderOffer(live.Offer):
-    """Maps of the recovered rows while a slider of the method moves."""
+    """The maps of the recovered rows while a slider of the method moves."""
 
     pair: Match
     anchors: tuple[str, ...]
@@ -149,7 +150,8 @@ def _tune(tuned: bool) -> None:
     session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **chosen)
 
 
-# Original and recovered rows are the large part: 20,000 rows of 300 dimensions are 48 MB.
+# Few results are kept, because the original and recovered rows are large: 48 MB for 20,000 rows of 300
+# dimensions.
 _paired = compute.cached(3)(PairedRows)
 
 
@@ -238,13 +240,13 @@ def draw(workspace: Workspace) -> None:
     st.subheader("Errors", anchor=False)
     errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
     figure = errors.interactive(exports.theme())
-    figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+    figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading above is the title
     exports.chart(figure, "invert.errors")
     exports.export_bar(errors, "invert-errors")
 
 
 def _draw_notes(pair: Match, result: Inversion, workspace: Workspace) -> None:
-    """Draw the notes, with a button for more anchors if these span too few dimensions."""
+    """Draw the notes. If the anchors span too few dimensions, add a button that chooses more anchors."""
     width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
     n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
     more = result.n_anchors < min(n, width)
@@ -299,7 +301,7 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
 
 
 def _idea(pair: Match, workspace: Workspace) -> str:
-    """What is done here, before it is computed."""
+    """A sentence on what this page does, shown until the result is computed."""
     source, target = map(plain, side_names(pair, workspace.inversion.route))
     rows, same = "row" if pair.source.counts is None else "word", source == target
     anchors, where = counted(len(workspace.anchors), "anchor"), "" if same else f" of {target}"
@@ -310,7 +312,8 @@ def _idea(pair: Match, workspace: Workspace) -> str:
 
 
 def lead(pair: Match, result: Inversion, found: Recovery) -> str:
-    """What inversion recovers here, as HTML: the share of rows that are recovered, and on how many."""
+    """A sentence as HTML that says which share of the rows inversion recovers here, and on how many rows this
+    was measured."""
     alike = ""
     if found.labelled:
         labelled, chance = map(percent, found.labelled)
@@ -328,7 +331,7 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
 
 
 def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
-    """Tables of originals and rows nearest to their recovered vectors, as pictures, sentences or names."""
+    """Tables of rows with the row nearest to their recovered vector, as pictures, sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
     errors, labels = result.errors[result.spec.title], pair.source.labels
     labels = np.full(len(result.rows), "") if labels is None else labels[result.rows]

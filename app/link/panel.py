@@ -1,4 +1,4 @@
-"""Link: data, a button, the verdict, links to check, and a button that uses them."""
+"""Link: choose the data, press a button, read the verdict, check links, and use them on all pages."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ _TOLD = {
     "few": "Rows that you know to be the same thing: three pairs or more, better 15 to 30.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
-_LISTED = 2000  # links that are listed to be checked
-_SAMPLED = 4  # surest, middle, wrong and least sure links, where the true pairs are known
+_LISTED = 2000  # most links that are listed for checking
+# If the true pairs are known, show so many of the surest, the middle, the wrong and the least sure links.
+_SAMPLED = 4
 _FEWEST_ROWS = 10
-_FEWEST_ANCHORS = 10  # besides confirmed pairs
+_FEWEST_ANCHORS = 10  # fewest anchors that are not confirmed pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +69,11 @@ class BootstrapSetup:
     source: LatentSpace
     target: LatentSpace
     spec: BootstrapSpec
-    details: DeltaGenerator | None = None  # container of rarely used choices, new in each run
+    details: DeltaGenerator | None = None  # holds the rarely used choosers; new in each run
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
-    """Draw the choosers; None if the settings are invalid, after the page has shown why."""
+    """Draw the choosers. If the settings are invalid, the page shows why, and None is returned."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
         return messages.info(
@@ -89,7 +90,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     if guessed:
         show_linked_notice()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
-    n_shared = 0 if unknown else len(shared_ids([source, target]))  # shared ids of this kind are only guesses
+    n_shared = 0 if unknown else len(shared_ids([source, target]))  # unconfirmed ids are only guesses
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
@@ -145,7 +146,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 
 def _say_if_paired(workspace: Workspace, n_shared: int) -> None:
-    """Say that shared ids need no links, and draw buttons that open Explore and the example."""
+    """If the spaces share ids, say that they need no links. Draw buttons that open Explore and the
+    example."""
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if n_shared >= FEWEST_SHARED:
             told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
@@ -164,7 +166,8 @@ def _open_example() -> None:
 
 
 def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
-    """Draw a button that links the source with the space loaded last that shares no ids with it."""
+    """Draw a button that links the source with another space: the last loaded one that shares no ids
+    with it."""
     for spec in reversed(workspace.spaces):
         if spec in (workspace.source, workspace.target) or {spec.source, workspace.source.source} != {"file"}:
             continue
@@ -178,7 +181,8 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
 
 
 def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
-    """The pairs that are typed or in a file; None if there are none, after the page has shown what to do."""
+    """The pairs that the user typed or uploaded. If there are none, the page shows what to do, and None is
+    returned."""
     source, target = spaces
     try:
         if start == "typed":
@@ -230,7 +234,7 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
 
 
 def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
-    """The id of the row that is selected in a table of the rows of a space; empty without one."""
+    """The id of the row that the user selected in a table of a space's rows. If no row is selected, []."""
     ids = space.ids[:_LISTED]
     table, look = _side(spec, ids)
     table.insert(0, "row" if is_numbered(space) else "name", table.pop("id"))
@@ -257,13 +261,13 @@ _USED = "relscope.bootstrap-used"
 
 
 def in_use(workspace: Workspace) -> BootstrapSetup | None:
-    """The settings with which this session linked the workspace's target; None if it did not."""
+    """The settings with which this session linked the present target. If the target is not linked, None."""
     target, setup = st.session_state.get(_USED, (None, None))
     return setup if target is not None and workspace.target == target else None
 
 
 def draw(setup: BootstrapSetup, used: bool = False) -> None:
-    """Draw the page; `used` is True if the session's spaces and anchors are already the linked ones."""
+    """Draw the page. `used` is True if the session already uses the linked spaces and their anchors."""
     specs = (setup.source_spec, setup.target_spec)
     outcome = results.result_of(setup.spec, specs, label="Link", details=setup.details)
     if outcome is None:
@@ -304,7 +308,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
 
 
 def _next_step(outcome: Outcome) -> str:
-    """What to do where no link is found; else why one cannot tell, if so."""
+    """A sentence after the verdict: if no links were found, what to do next; if the result is unclear, the
+    reason."""
     n = outcome.result.n_seeds
     if outcome.verdict != "not found":
         return "" if outcome.linked else plain(outcome.result.reason)
@@ -317,7 +322,7 @@ def _next_step(outcome: Outcome) -> str:
 
 
 def _known_source_ids(outcome: Outcome) -> tuple[str, ...]:
-    """The source ids of the known pairs, which nobody has to confirm."""
+    """The source ids of the pairs that were known from the start. Nobody has to confirm them."""
     return tuple(own for own, _ in outcome.result.anchors[: outcome.result.n_seeds])
 
 
@@ -328,8 +333,8 @@ def _use_button(
     confirmed: frozenset[str],
     chosen: frozenset[str],
 ) -> None:
-    """Draw the button that uses the links, or confirms those `chosen`, and opens the scores if there are
-    any."""
+    """Draw the button that uses the links or, if they are in use, confirms those in `chosen`. If scores are
+    possible, the button then opens them."""
     result, known, given = outcome.result, confirmed | chosen, set(_known_source_ids(outcome))
     missing = compute.LEAST_HELD_OUT - len(known)
     label = f"Use the {'links' if len(result.kept) > result.n_seeds else 'known pairs'} everywhere"
@@ -371,8 +376,8 @@ def _use_button(
 
 
 def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) -> tuple[str, ...]:
-    """Draw some links and the wrong anchors, or links to check by eye; returns the source ids that the user
-    marks as right."""
+    """Draw the links for checking by eye, and return the source ids that the user marks as right. If the true
+    pairs are known, draw a sample of the links and the missed pairs, and return ()."""
     result = outcome.result
     links = result.kept[result.n_seeds :]
     if outcome.known:
@@ -380,7 +385,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         return ()
     if not links:
         return ()
-    order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]  # not that of the anchors
+    # This random order must differ from the order in which the anchors were drawn.
+    order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]
     pairs = [links[number] for number in order]
     st.subheader("Links to check", anchor=False)
     told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
@@ -399,7 +405,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
 
 
 def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
-    """Draw a sample of the links, and all hidden pairs that are missed, where the true pairs are known."""
+    """If the true pairs are known, draw a sample of the links, and all hidden pairs that were missed."""
     places, wrong = (
         np.arange(n := len(links)),
         [row for row, (own, other) in enumerate(links) if own != other],
@@ -436,7 +442,8 @@ def _height(pairs: Pairs) -> int | str:
 
 
 def _table(setup: BootstrapSetup, pairs: Pairs) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Pairs with the texts, pictures or labels of both rows, and how `st.dataframe` shows them."""
+    """A table of pairs with the texts, pictures or labels of both rows, and its arguments for
+    `st.dataframe`."""
     sides, look = [], {"column_config": {}}
     for spec, ids, name in zip(
         (setup.source_spec, setup.target_spec),
@@ -453,7 +460,8 @@ def _table(setup: BootstrapSetup, pairs: Pairs) -> tuple[pd.DataFrame, dict[str,
 
 
 def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Rows with their texts, pictures or labels before the column "id", and how `st.dataframe` shows them."""
+    """A table of rows with their texts, pictures or labels before the column "id", and its arguments for
+    `st.dataframe`."""
     side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
     space = compute.load_space(spec)
     labels = () if space.labels is None else space.labels[space.rows(ids)]
@@ -463,7 +471,8 @@ def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
 
 
 def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) -> dict[str, Any]:
-    """Add the estimated share of right links to their table; returns how `st.dataframe` shows it."""
+    """Add a column to the table: the estimated probability that each link is right. Returns the arguments for
+    `st.dataframe`."""
     shares = dict(zip(result.pairs, result.nearby.tolist(), strict=True))
     table["likely right"] = [min(100 * shares[pair], 99.99) for pair in pairs]
     column = st.column_config.NumberColumn(
@@ -473,8 +482,8 @@ def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) ->
 
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
-    """Rename the target's linked rows after their partners, make it the target, and take the anchors, all
-    in one step. Only pairs with confirmed ids are scored."""
+    """Give the target's linked rows the ids of their partners, make this space the target, and use the
+    anchors found, all in one step. Only pairs with confirmed ids are scored."""
     result, workspace = outcome.result, session.workspace()
     key = put_pairing(queue().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")
@@ -494,8 +503,8 @@ def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()
 
 
 def anchors_beside(result: BootstrapResult, confirmed: Collection[str]) -> tuple[str, ...]:
-    """The source ids of anchors that leave confirmed pairs for scoring: the anchors that are not confirmed
-    and, if links are few, two thirds of the confirmed pairs."""
+    """The source ids of the anchors. Confirmed pairs are left out, so that they can be scored. If that leaves
+    too few anchors, two thirds of the confirmed pairs are anchors, too."""
     ids = [own for own, _ in result.anchors]
     free = [own for own in ids if own not in set(confirmed)]
     if len(free) >= min(len(ids), _FEWEST_ANCHORS):
