@@ -1,4 +1,5 @@
-"""Inversion between two spaces, with chance levels.
+"""Inversion: recover rows of one space in another one through their similarities to anchors, with scores and
+chance levels.
 
 Scores are means over held-out rows, because every method reproduces its anchors, even those of unrelated
 spaces.
@@ -46,15 +47,15 @@ from relcore.spaces.split import Split
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-_PARTS = 4  # a quarter of the anchors is held out
-_MANY = 1000  # with more anchors one quarter is held out; with fewer, each quarter in turn
-FEWEST = 8  # anchors, so that two can be held out
+_PARTS = 4  # parts of the anchors; one part is held out
+_MANY = 1000  # with more anchors, one quarter is held out; with fewer, each quarter in turn
+FEWEST = 8  # number of anchors, so that two can be held out
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen settings; `cosine` is their mean cosine on held-out anchors, which is optimistic because it
-    is the best of `n_tried`."""
+    """The chosen settings. `cosine` is the mean cosine that they reach on held-out anchors. It is optimistic,
+    because it is the best of `n_tried` settings."""
 
     delta: float
     omega: int
@@ -64,7 +65,7 @@ class Choice:
     n_held_out: int
 
     def numbers(self) -> dict[str, Any]:
-        """δ, ω and λ as fields of an `InversionSpec`."""
+        """The values of δ, ω and λ, by the names of the fields of `InversionSpec`."""
         return {"delta": self.delta, "omega": self.omega, "ridge": self.ridge}
 
 
@@ -73,8 +74,8 @@ def choose_numbers(
 ) -> Choice | None:
     """The best settings of the spec's method on held-out anchors: δ and ω for "pruned", λ for the others.
 
-    Source (k, d_source) and target (k, d_target) are paired anchors, `means` the means of all rows. None for
-    fewer than `FEWEST` anchors.
+    `source` (k, d_source) and `target` (k, d_target) are paired anchors. `means` are the means of all rows of
+    both spaces. With fewer than `FEWEST` anchors, the result is None.
     """
     k = len(source)
     if k < FEWEST:
@@ -98,7 +99,8 @@ def choose_numbers(
 def _translations_of_grid(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
 ) -> Iterator:
-    """Each setting (δ, ω, λ) of the method's grid, with the held-out anchors translated by its inverse."""
+    """For each setting (δ, ω, λ) in the grid of the method, the setting, and the held-out anchors translated
+    with it."""
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
         for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
@@ -118,13 +120,14 @@ def _translations_of_grid(
         yield (spec.delta, spec.omega, ridge), ((inputs * left) @ crossed * right) @ v_y
 
 
-MOST_ROWS = 20_000  # held-out rows that are translated; of more, a random sample
+MOST_ROWS = 20_000  # most held-out rows that are translated; if there are more, a random sample
 MOST_OMEGA = 64
 
 
 @dataclass(frozen=True)
 class InversionSpec:
-    """The parameters of `InverseRelativeProjection`, and the direction of the translation.
+    """The settings of an inversion: the parameters of `InverseRelativeProjection`, and the direction of the
+    translation.
 
     Examples
     --------
@@ -187,7 +190,8 @@ class InversionSpec:
     __post_init__ = check
 
     def to_record(self) -> dict[str, Any]:
-        """The fields; `tuned` only if it is on, because version 0.1.0 did not have it."""
+        """The fields as a record. `tuned` is included only if it is True, because version 0.1.0 did not have
+        it."""
         return {name: value for name, value in vars(self).items() if name != "tuned" or value}
 
     def inverse(self) -> InverseRelativeProjection:
@@ -224,31 +228,33 @@ class Inversion(Reported):
     Attributes
     ----------
     spec : InversionSpec
-        The spec with the final numbers; `choice` tells how held-out anchors chose them.
+        The settings with the final numbers; `choice` says how they were chosen on held-out anchors.
     n : int
         Number of held-out rows.
     rows : array (m,)
-        Numbers of the translated rows, ascending: held-out rows and anchors.
+        Indices of the translated rows, ascending; they include anchors.
     scored : array (m,) of bool
-        Which of them are held out.
+        Which of the translated rows are held out.
     true, recovered : arrays (m, d)
-        The true and the recovered rows in the target's absolute space.
+        The true and the recovered rows, in absolute coordinates of the target.
     errors : {method: array (m,)}
-        1 − cosine of recovered and true directions from the target's mean, 0 … 2; the inverse first.
+        Error of each translated row: 1 − cosine between the recovered and the true row, both after
+        subtracting the mean of the target, 0 … 2. The first method is the inverse.
     scores : {method: Score}
-        Mean cosine of the held-out rows, with the chance level of permuted rows.
+        Mean cosine of the held-out rows. The chance level comes from permuted rows.
     n_anchors, kept : int, float
         Number of anchors, and the mean number that a pruning keeps.
     condition : float
-        Condition number of the inverted anchors, averaged over prunings; inf if one lacks full rank.
+        Condition number of the matrix of anchors that is inverted, averaged over prunings; inf if one of the
+        matrices lacks full rank.
     rank : int
         Number of directions of the target that can be recovered.
     shape : (d_source, d_target)
-        Shape of the matrix W of the translation.
+        Shape of the matrix W that translates rows.
     notes : tuple of str
-        Notes on what lowers or limits the scores, with remedies.
+        Notes on what lowers the scores, with remedies.
     paired : PairedRows
-        Intermediate results, shared with inversions by other settings.
+        Intermediate results, shared with inversions that have other settings.
     """
 
     spec: InversionSpec
@@ -270,7 +276,8 @@ class Inversion(Reported):
 
     @cached_property
     def distance(self) -> np.ndarray:
-        """The relative error ‖recovered − true‖ / ‖true − mean‖ of each row by the inverse, (m,)."""
+        """Relative error of each row that the inverse recovers, ‖recovered − true‖ / ‖true − mean‖, an array
+        (m,)."""
         return recovery_errors(self.recovered, self.true, self.paired.means[1])["error"].to_numpy()
 
     @property
@@ -278,8 +285,8 @@ class Inversion(Reported):
         return int(np.count_nonzero(self.scored))
 
     def summary(self) -> pd.DataFrame:
-        """One row per method: method, cosine, chance, low, high (its 95 % band), number of held-out rows,
-        anchors."""
+        """A table with one row per method. Columns: method, cosine, chance level, its 95 % band (low, high),
+        number of held-out rows, number of anchors."""
         rows = []
         for method, score in self.scores.items():
             null = (score.null.mean, score.null.low, score.null.high) if score.null else (np.nan,) * 3
@@ -288,7 +295,7 @@ class Inversion(Reported):
 
     @property
     def about_matrix(self) -> str:
-        """The settings in sentences, and what the matrix keeps of the space."""
+        """Sentences on the settings, the anchors that are kept, and the directions that are recovered."""
         told = f"Settings: {self.spec.settings()}"
         if self.choice:
             told += f", the best of {self.choice.n_tried} on {self.choice.n_held_out:,} held-out anchors"
@@ -325,9 +332,10 @@ class Inversion(Reported):
 def invert(
     source: MatrixLike, target: MatrixLike, anchors: Sequence[str], spec: InversionSpec = InversionSpec()
 ) -> Inversion:
-    """Recover rows of the source in the target's coordinates, through their similarities to the anchors.
+    """Recover rows of the source in the coordinates of the target, through their similarities to the anchors.
 
-    Rows that are not anchors are scored. Anchors are ids; for arrays, row numbers as texts.
+    Rows that are not anchors are scored. Anchors are given by id; the ids of an array are its row numbers, as
+    text.
 
     Raises
     ------
@@ -350,21 +358,21 @@ def invert(
 def invert_pair(
     pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS
 ) -> Inversion:
-    """Translate the pair's rows through the relative space of these anchors, and score those that are not
-    anchors.
+    """Translate the rows of a pair through the relative space of these anchors, and score the rows that are
+    not anchors.
 
     Raises
     ------
     SpaceError
-        Fewer than two anchors, anchors that a space lacks, all on one line, no other rows, or a δ that keeps
-        only one.
+        Fewer than two anchors; anchors that a space lacks; anchors that all lie on one line; no rows besides
+        the anchors; a δ that keeps only one anchor.
     """
     return PairedRows(pair, anchors, spec.route, most_rows).invert(spec)
 
 
 class PairedRows:
-    """Intermediate results shared by inversions of a pair through the same anchors with any δ, ω and λ: the
-    rows, the direct maps between them with their scores, and the map of the true rows.
+    """Intermediate results that inversions of a pair share if only δ, ω or λ differ. They are the rows, the
+    direct maps between the spaces with their scores, and the map of the true rows.
     """
 
     def __init__(self, pair: Match, anchors: Sequence[str], route: str, most_rows: int = MOST_ROWS) -> None:
@@ -377,11 +385,11 @@ class PairedRows:
         self.n, self.rows = len(split.test), np.union1d(held_out, self.anchors)
         self.scored = np.isin(self.rows, held_out)
         self.X, self.true = self.source.vectors[self.rows], self.target.vectors[self.rows]
-        self.X.flags.writeable = False  # read-only, so that a copy on a GPU stays valid
+        self.X.flags.writeable = False  # read-only, so that a copy on a GPU never becomes outdated
         self.units = unit_rows(self.true, self.means[1])
 
     def invert(self, spec: InversionSpec) -> Inversion:
-        """The inversion by a spec of the same route; errors as in `invert_pair`."""
+        """The inversion with the settings `spec`, which must have the same route. Raises as `invert_pair`."""
         choice = choose_numbers(*self.paired, self.means, spec) if spec.tuned else None
         spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
         inverse = self.fit(spec)
@@ -408,7 +416,7 @@ class PairedRows:
         return replace(found, notes=(*_notes(found), *self.long))
 
     def fit(self, spec: InversionSpec) -> InverseRelativeProjection:
-        """The inverse by the numbers of a spec, fitted on the anchors."""
+        """The inverse with the settings `spec`, fitted on the anchors."""
         try:
             return spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
         except SpaceError as error:  # a long row can move the mean so far that all anchors have one direction
@@ -416,7 +424,7 @@ class PairedRows:
 
     @cached_property
     def long(self) -> list[str]:
-        """Notes on long rows."""
+        """Notes on rows that are far longer than the others."""
         spaces = dict.fromkeys((self.source, self.target))
         return [note for space in spaces if (note := long_rows(space))]
 
@@ -437,15 +445,15 @@ class PairedRows:
         return errors, scores
 
     def _by_turned_axes(self) -> ChanceLevel:
-        """The mean cosine if the axes of one space are random: over all rotations R, tr(R C) has mean 0 and
-        variance |C|² / d, where C is the mean product of paired rows. Permuting rows would ignore that all
-        pairs share the axes."""
+        """The chance level of the mean cosine if the axes of one space are random. Over all rotations R, tr(R
+        C) has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted rows would
+        not do, because all pairs have the same axes."""
         directions = unit_rows(self.X, self.means[1])[self.scored]
         products = directions.T @ self.units[self.scored] / len(directions)
         return ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))
 
     def scored_rows(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
-        """1 − cosine of each row with the true one, and the score of the held-out rows."""
+        """For each row, 1 − cosine between it and the true row; and the score of the held-out rows."""
         directions = unit_rows(rows, self.means[1])
         errors = 1 - np.vecdot(directions, self.units)
         of = {"of_unit_length": True}
@@ -453,30 +461,31 @@ class PairedRows:
 
     @cached_property
     def map(self) -> tuple[np.ndarray, PrincipalAxes]:
-        """The coordinates (m, 2) of the true rows by PCA, and its axes."""
+        """The coordinates (m, 2) of the true rows by PCA, and the axes of the PCA."""
         return principal_map(self.true, ReductionSpec(fit="first"))
 
     def coordinates(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The coordinates of the true rows and of `rows` in the PCA of the true ones: two arrays (m, 2)."""
+        """The coordinates of the true rows and those of `rows`, both in the PCA of the true rows: two arrays
+        (m, 2)."""
         first, axes = self.map
         return [first, axes(rows)]
 
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """For recovered rows, the nearest true rows.
+    """The true rows that are nearest to recovered rows.
 
     Attributes
     ----------
     groups : {"Best" | "Middle" | "Worst": array (m, 2)}
-        Positions in the inversion's `rows`: of a held-out row, and of the true row nearest to its recovered
-        row.
+        Pairs of positions in `Inversion.rows`: a held-out row, and the true row that is nearest to its
+        recovered row.
     first : float
-        Share of the `n` held-out rows whose recovered row is nearest to their own true row, among `among`
+        Share of the `n` held-out rows whose recovered row is nearest to the right true row, among `among`
         rows.
     labelled : (share, chance) or None
-        Share of labelled rows whose recovered row is nearest to a row with their label, and its chance level;
-        None if fewer than half of the rows have labels.
+        Share of labelled rows whose recovered row is nearest to a true row with the same label, and the
+        chance level of this share. None if fewer than half of the rows have labels.
     """
 
     groups: dict[str, np.ndarray]
@@ -518,18 +527,18 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
-_FAR_BELOW, _AMPLIFIES = 0.75, 10  # a score relative to a direct map's; a condition number
-_NEARLY_ALL = 0.98  # of the dimensions: fewer are a loss worth a note
+_FAR_BELOW, _AMPLIFIES = 0.75, 10  # ratio of a score to that of a direct map; a condition number
+_NEARLY_ALL = 0.98  # share of the dimensions; a note says if fewer are recovered
 
 
 def _notes(inversion: Inversion) -> list[str]:
     """Notes on lost directions, and on a pruned inverse that scores far below a direct map of the same
     rows.
 
-    The limit was chosen on 13 pairs of texts, words and pictures with 50 to 600 anchors (152 cases). In each
-    of the 29 cases with the second note, ridge or whitened scored 1.4 to 2.6 times as high. It appeared in
-    none of 69 cases where pruned is within 15 % of them, and in all 6 cases where pruned reaches less than
-    half of them.
+    The limit of the second note was chosen on 13 pairs of texts, words and pictures with 50 to 600 anchors
+    (152 cases). In each of the 29 cases with this note, the better of ridge and whitened scored 1.4 to 2.6
+    times as high as pruned. The note appeared in none of the 69 cases where pruned was within 15 % of the
+    better one. It appeared in all 6 cases where pruned reached less than half of the better score.
     """
     spec, notes, width = inversion.spec, [], inversion.shape[1]
     pruned, left_out = spec.method == "pruned", inversion.kept < 0.98 * inversion.n_anchors
@@ -555,12 +564,13 @@ def _notes(inversion: Inversion) -> list[str]:
 
 
 COLORS = ("error", "pivots", "labels")
-# From blue to red, because large errors must stand out on a white and on a dark page.
+# The colours run from blue to red, because large errors must stand out on both white and dark pages.
 _ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
 
 
 def error_edges(errors: np.ndarray) -> np.ndarray:
-    """Round edges between at most seven classes of errors, which cover their 1st to 99th percentile."""
+    """Rounded edges between at most seven classes of errors. The classes cover the 1st to the 99th
+    percentile."""
     low, high = np.percentile(errors, (1, 99))
     for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5):
         first, last = np.floor(low / step) + 1, max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
@@ -572,13 +582,14 @@ def error_edges(errors: np.ndarray) -> np.ndarray:
 def inversion_scene(
     pair: Match, inversion: Inversion, color_by: str = "error", view: ViewSpec | None = None
 ) -> Scene:
-    """A scene of original and recovered rows in the target space, both in the PCA of the originals.
-    `color_by`: "pivots" and "labels" use the colours of `view`, "error" shows 1 − cosine in round steps.
+    """A scene of the original and the recovered rows in the target space, both in the PCA of the original
+    rows. If `color_by` is "pivots" or "labels", rows have the colours of `view`. If it is "error", colours
+    show 1 − cosine in steps.
 
     Raises
     ------
     SpaceError
-        Colours that the pair does not have.
+        The pair lacks the labels or examples that `color_by` needs.
     """
     need_one_of("color_by", color_by, COLORS)
     coordinates = inversion.paired.coordinates(inversion.recovered)
@@ -615,7 +626,8 @@ def inversion_scene(
 
 @dataclass(frozen=True)
 class RecoveredRows(Recipe, ComparisonRecipe, figure="inversion"):
-    """A figure with the panes of original and recovered rows; its CSV has each row's errors."""
+    """A figure with a pane of the original rows and a pane of the recovered rows. Its CSV file has the errors
+    of each row."""
 
     inversion: InversionSpec = InversionSpec()
     color_by: str = "error"
@@ -634,7 +646,7 @@ class RecoveredRows(Recipe, ComparisonRecipe, figure="inversion"):
 
 @dataclass(frozen=True)
 class RecoveryErrors(Recipe, ComparisonRecipe, figure="inversion-errors"):
-    """A histogram of 1 − cosine of the held-out rows for each method."""
+    """A figure with a histogram for each method: 1 − cosine of the held-out rows."""
 
     inversion: InversionSpec = InversionSpec()
 

@@ -1,9 +1,9 @@
-"""An inversion that follows a slider: the map of the recovered rows for other δ, ω and λ, without computing
-the rows.
+"""Inversions that follow a slider: the map of the recovered rows for any δ, ω and λ, without computing the
+rows.
 
-Recovered rows are ‖a_y‖ x W + mean_y for unit rows x. So their map needs only x (W P), where P (d, 2) are the
-axes of the map. Prunings of the same anchors have the same orders; prunings that keep the same anchors have
-the same inverse.
+For a unit row x, the recovered row is ‖a_y‖ x W + mean_y. So its place on the map needs only x (W P), where P
+(d, 2) are the axes of the map. The order in which anchors are pruned does not depend on δ. Prunings that keep
+the same anchors have the same inverse.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from relcore.invert.inversion import MOST_OMEGA, InversionSpec, PairedRows
 from relcore.panes.channel import SCORE, SLIDE, maps_answer, sampled_places
 from relcore.represent.translation import invert, pruning_orders
 
-_N_NUMBERS = 6  # in a request
+_N_NUMBERS = 6  # numbers in a request
 
 
 class LiveInversion:
-    """The map and the mean cosine of rows recovered by specs of one route and random state.
+    """The map and the mean cosine of recovered rows, for settings with the same route and random state.
 
     Attributes
     ----------
     n_solved : int
-        Number of sets of kept anchors for which a system was solved.
+        Number of sets of kept anchors for which a linear system was solved.
     """
 
     def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
@@ -48,7 +48,7 @@ class LiveInversion:
         return len(self._solved)
 
     def coordinates(self, spec: InversionSpec) -> np.ndarray:
-        """The coordinates (m, 2) float32 of the recovered rows, as from `PairedRows.coordinates`.
+        """The coordinates (m, 2) float32 of the recovered rows, equal to those of `PairedRows.coordinates`.
 
         Raises a SpaceError as `invert_pair` does.
         """
@@ -59,14 +59,14 @@ class LiveInversion:
         )
 
     def cosine(self, spec: InversionSpec) -> float:
-        """The mean cosine of the held-out rows, as in the scores of an `Inversion`."""
+        """The mean cosine of the held-out rows, equal to that in the scores of an `Inversion`."""
         return float(self.rows.scored_rows(self.rows.fit(spec).transform(self.rows.X))[1])
 
     def _matrix(self, spec: InversionSpec) -> np.ndarray:
         """The product W P, (d, 2) float64."""
         if spec.method != "pruned":
             return self.rows.fit(spec).matrix_ @ self.axes
-        # Every spec gets the same arguments, so that the orders are found only once.
+        # The arguments are the same for every spec, so that the orders are computed only once.
         orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
         kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
         if min(map(len, kept)) < 2:
@@ -74,11 +74,11 @@ class LiveInversion:
         return np.mean([self._part(members) for members in kept], axis=0)
 
     def _part(self, members: np.ndarray) -> np.ndarray:
-        """A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), for the kept anchors S."""
+        """The matrix A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), for the kept anchors S."""
         key = members.tobytes()
         if key not in self._solved:
             A, B = (side[members].astype(np.float64) for side in self.anchors)
-            # Cholesky takes at most a quarter of the time of eigenvectors.
+            # Cholesky takes at most a quarter of the time that eigenvectors take.
             wide = len(B) <= B.shape[1]
             products, given = (B @ B.T, B @ self.axes) if wide else (B.T @ B, self.axes)
             solved = Engine().solve_definite(products, given)
@@ -97,8 +97,8 @@ class SlidAnswers:
     ----------
     live : LiveInversion
     sliders : {field: values}
-        The fields of the spec that sliders change, in the order of the sliders' numbers. Each has its values
-        at the slider's positions 0, 1, …, or None if the slider gives the value itself.
+        The fields of the spec that sliders change, in the order of the sliders. For each field, the values at
+        the positions 0, 1, … of its slider; None if the position is the value itself.
     """
 
     def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:
@@ -106,8 +106,9 @@ class SlidAnswers:
         self._map = NumpyDevice().full_range(live.coordinates(self.spec).T, len(live.rows.X))
 
     def read(self, message: bytes) -> np.ndarray | None:
-        """The numbers of a request, int32: serial number, kind, number of the slider, its position in
-        thousandths, −1, and the number of drawn rows (0 for all). None for any other message.
+        """The numbers of a request, an int32 array. In order: serial number, kind, index of the slider,
+        position of the slider in thousandths, −1, and number of drawn rows (0 for all). None if the message
+        is no request.
         """
         if len(message) != 4 * _N_NUMBERS:
             return None
@@ -117,8 +118,9 @@ class SlidAnswers:
         return request if known and position >= 0 and 0 <= most <= self._map.shape[1] else None
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The answer's bytes: serial number and kind of the request, then the mean cosine and three zeros as
-        float32. For maps: see `maps_answer`; if the settings cannot be used, the last map.
+        """The answer as bytes. For scores, these are the serial number and the kind of the request, the mean
+        cosine, and three zeros as float32. For maps, see `maps_answer`; if the settings cannot be used, the
+        answer has the last map.
         """
         _, kind, slider, position, _, most = map(int, request)
         try:

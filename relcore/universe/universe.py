@@ -1,8 +1,9 @@
-"""A universe: generalised Procrustes maps N spaces into a common space, each by an orthogonal map; its file.
+"""Universes and their files: generalised Procrustes analysis maps N spaces into a common space, each by an
+orthogonal map.
 
-Pairwise Procrustes needs N (N − 1) maps, and translating A → B → C gives another row than A → C. Here each
-space has one map into a common space, from which every translation follows (Gower 1975; Ten Berge 1977;
-Achara et al. 2026, arXiv 2602.06205).
+Pairwise Procrustes needs N (N − 1) maps, and the translations A → B → C and A → C give different rows. Here
+each space has one map into a common space, and all translations follow from these maps (Gower 1975; Ten Berge
+1977; Achara et al. 2026, arXiv 2602.06205).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
-FEWEST_ROWS = 20  # a fifth of the rows is held out
+FEWEST_ROWS = 20  # of these, a fifth is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
 MOST_KEPT = 5000  # rows of the consensus in a file, from which a space can be added later
@@ -55,15 +56,15 @@ _TESTED = 0.2
 _SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-out accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
-_FEWEST_JUDGED = 100  # held-out rows: among few rows the nearest is easily the same one
+_FEWEST_JUDGED = 100  # number of held-out rows; among few, the nearest is often the same row by chance
 
 Grid = tuple[tuple[Score | None, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedMember:
-    """A space of a universe: row x maps to ((x − mean) / scale) · matrix, after scaling x to length 1 if
-    `unit`.
+    """A space of a universe, and its map. A row x is mapped to ((x − mean) / scale) · matrix; if `unit`, x is
+    first scaled to length 1.
 
     Attributes
     ----------
@@ -77,11 +78,12 @@ class FittedMember:
     n : int
         Number of rows that the map is fitted on.
     score : Score
-        MRR, with `top1`, of held-out rows matched with their mean place in the other spaces.
+        Mean reciprocal rank (MRR) and `top1` of held-out rows, whose partners are the mean places of the same
+        rows in the other spaces.
     labelled : bool
-        Whether its rows have labels.
+        Whether the rows of the space have labels.
     added : bool
-        Whether the space was added after the fit, which left the others unchanged.
+        Whether the space was added after the fit. Adding a space leaves the maps of the others unchanged.
     """
 
     name: str
@@ -98,7 +100,7 @@ class FittedMember:
         matrix = self.matrix / np.float32(self.scale)
         if not unit:
             return Engine().map_rows(X, matrix, mean=self.mean)
-        # Unit rows are centred after they are scaled, so the mean is mapped like them.
+        # Unit rows are centred after scaling, so the mean is subtracted by the same map.
         return Engine().map_rows(X, matrix, unit=True, shift=-(self.mean @ matrix))
 
     def back(self, places: np.ndarray) -> np.ndarray:
@@ -107,7 +109,8 @@ class FittedMember:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Universe(Reported):
-    """Spaces mapped into one common space of dimension D, the largest width, by one orthogonal map each.
+    """Spaces, each with an orthogonal map into one common space. Its dimension D is the largest width of a
+    space.
 
     Attributes
     ----------
@@ -115,17 +118,20 @@ class Universe(Reported):
     unit : bool
         Whether rows are scaled to length 1 before they are centred.
     ids, consensus : arrays (m,), (m, D)
-        At most 5,000 of the rows that the maps are fitted on, and their mean place, for spaces added later.
+        Ids of at most 5,000 rows that the maps are fitted on, and the mean place of each row. They are used
+        to add spaces later.
     test_ids, test_consensus : arrays (t,), (t, D)
-        The same for at most 1,000 held-out rows.
+        Ids and mean places of at most 1,000 held-out rows.
     scores : N × N of Score or None
-        MRR, k = 10, with `top1`, of held-out rows of a space (row) matched in another (column).
-        None if two spaces share fewer than 20 held-out rows, and for spaces that were added.
+        MRR (k = 10) and `top1` of held-out rows of one space (row), whose partners are searched in another
+        space (column). None if the two spaces share fewer than 20 held-out rows, and for spaces that were
+        added later.
     best_chance : ChanceLevel or None
-        The chance level of the largest `top1` of all pairs.
+        The chance level of the largest `top1` among all pairs of spaces.
     same_class : (float, float) or None
-        Share of labelled held-out rows whose nearest row in another space has their label, the mean of all
-        pairs, and its chance level; None without labels, and in files of earlier versions.
+        Share of labelled held-out rows whose nearest row in another space has the same label, as the mean
+        over all pairs of spaces; and the chance level of this share. None without labels, and in files of
+        earlier versions.
 
     Examples
     --------
@@ -162,7 +168,8 @@ class Universe(Reported):
         rounds: int = 30,
         random_state: int = 0,
     ) -> Self:
-        """The universe of two or more spaces, paired by id; rows without ids are paired by number.
+        """Fit the universe of two or more spaces. Rows are paired by id; rows without ids are paired by row
+        number.
 
         Parameters
         ----------
@@ -207,7 +214,7 @@ class Universe(Reported):
         return text
 
     def circumstances(self) -> str:
-        """Rows and chance level of the scores."""
+        """Sentences on the number of rows, the intervals and the chance level of the scores."""
         scores = self.table()
         text = f"The common space has {counted(self.dimension, 'dimension')}."
         text += f" Its maps are fitted on up to {max(member.n for member in self.members):,} shared rows"
@@ -227,8 +234,8 @@ class Universe(Reported):
         return text
 
     def report(self, **figures: Any) -> Report:
-        """A report of the spaces, each with the share of its held-out rows that are nearest to their own
-        mean place in the others."""
+        """A report with one line per space: the share of its held-out rows that are nearest to the mean place
+        of the same row in the other spaces."""
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
@@ -251,7 +258,8 @@ class Universe(Reported):
         return Report(self.headline(), tables, facts, [self.circumstances()], figures)
 
     def table(self) -> pd.DataFrame:
-        """One row for each ordered pair with a score: source, target, accuracy, mrr, chance, n, k."""
+        """A table with one row for each ordered pair of spaces that has a score. Columns: source, target,
+        accuracy, mrr, chance, n, k."""
         rows = [
             (self.names[i], self.names[j], score.top1, float(score), 1 / score.n, score.n, score.k)
             for i, of in enumerate(self.scores)
@@ -262,22 +270,22 @@ class Universe(Reported):
 
     @property
     def accuracy(self) -> np.ndarray:
-        """The share of held-out rows of a space (row) whose nearest row in another (column) is their partner,
-        (N, N); NaN for pairs without a score."""
+        """The share of held-out rows of one space (row) whose nearest row in another space (column) is their
+        partner, an array (N, N); NaN for pairs without a score."""
         return np.array(
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
 
     def member(self, name: str) -> FittedMember:
-        """The space of this name in the universe; a SpaceError for an unknown name."""
+        """The member with this name. Raises a SpaceError for an unknown name."""
         found = next((member for member in self.members if member.name == name), None)
         if found is None:
             raise SpaceError(f"space: expected one of {quote(self.names)}, got {name!r:.80}")
         return found
 
     def map(self, X: np.ndarray, name: str) -> np.ndarray:
-        """Rows of a space in the common space, (n, d) → (n, D) float32. Raises SpaceError for an unknown
-        name, another width, numbers that are not finite.
+        """Map rows (n, d) of a space into the common space, an array (n, D) float32. Raises a SpaceError for
+        an unknown name, a wrong width, and numbers that are not finite.
         """
         member, X = self.member(name), matrix(X)
         if X.shape[1] != len(member.mean):
@@ -287,10 +295,11 @@ class Universe(Reported):
         return places
 
     def translate(self, X: np.ndarray, source: str, target: str) -> np.ndarray:
-        """Rows of one space in another, (n, d_source) → (n, d_target) float32; errors as in `map`.
+        """Translate rows (n, d_source) of one space into another one, an array (n, d_target) float32. Raises
+        as `map`.
 
-        The cycle A → B → A returns the same row if B is at least as wide as A and there is no `unit`, which
-        scales a translated row to length 1 before the next step.
+        The cycle A → B → A returns the same row if B is at least as wide as A and `unit` is False. (With
+        `unit`, a translated row is scaled to length 1 before the next step.)
         """
         return self.member(target).back(self.map(X, source))
 
@@ -336,7 +345,8 @@ class Universe(Reported):
         return replace(self, members=(*self.members, replace(made, score=score)), scores=scores)
 
     def __post_init__(self) -> None:
-        """Raise a SpaceError unless the shapes of the arrays, which may come from a file, fit each other."""
+        """Raise a SpaceError if the shapes of the arrays, which may come from a file, contradict each
+        other."""
         n, wide = len(self.members), self.consensus.shape[-1] if self.consensus.ndim == 2 else 0
         shapes = [
             (self.consensus, (len(self.ids), wide)),
@@ -371,14 +381,14 @@ class Universe(Reported):
                 )
 
     def save(self, path: str | Path) -> None:
-        """Write a file (`.universe`): safetensors with JSON metadata and checksums, nothing pickled."""
+        """Write a file (`.universe`): safetensors with JSON metadata and checksums. Nothing is pickled."""
         path = expand_home(path)
         if path.suffix != SUFFIX:
             raise SpaceError(f"{path.name}: expected a name that ends in {SUFFIX!r}, got {path.suffix!r}")
         write(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The content of the file."""
+        """The content of the file as bytes."""
         arrays, facts = pack(self)
         text = json.dumps({UniverseSpec.kind: facts, "version": UniverseSpec.version}, ensure_ascii=False)
         stream = BytesIO()
@@ -387,7 +397,8 @@ class Universe(Reported):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that `save` wrote; SpaceError for another, a damaged or a later one."""
+        """Read a file that `save` wrote. Raises a SpaceError for another kind of file, a damaged file, and a
+        file of a later version."""
         path = regular_file(expand_home(path))
         if (size := path.stat().st_size) > _MOST_BYTES:
             raise SpaceError(
@@ -451,8 +462,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         Raises
         ------
         SpaceError
-            Fewer than two spaces, or more than 100; too few shared rows; a space that shares no row with the
-            others.
+            Fewer than two spaces; more than 100 spaces; too few shared rows; a space that shares no row with
+            the others.
         """
         if not 2 <= len(spaces) <= MOST_SPACES:
             raise SpaceError(f"spaces: expected 2 to {MOST_SPACES}, got {len(spaces)}")
@@ -506,8 +517,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
     def _split(
         self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to fit on and the held-out rows, ascending, drawn by hashes of their ids, so that adding a
-        space moves no row from one to the other."""
+        """The indices of the rows to fit on, and of the held-out rows, both ascending. Hashes of the ids
+        decide, so that a further space moves no row from one set to the other."""
         tested = row_keys(ids, "test", self.random_state) < _TESTED
         scored = np.ones(len(ids), bool)
         for space, own in zip(spaces, rows, strict=True):
@@ -528,8 +539,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
 
 
 def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
-    """The ids (n,) that at least two spaces share, and the row of each id in each space (N, n), −1 if missing
-    or zero."""
+    """The ids (n,) that at least two spaces share, and the index of each id's row in each space (N, n). The
+    index is −1 if the row is missing or zero."""
     index = spaces[0].index
     for space in spaces[1:]:
         if not index.equals(space.index):
@@ -542,7 +553,7 @@ def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.
 
 
 def _known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a space whose ids are among these, and their `places`."""
+    """The indices of the rows of a space whose ids are among `ids`, and the `places` of these ids."""
     rows = space.index.get_indexer(pd.Index(ids))
     rows[np.isin(rows, space.zero_rows)] = -1
     return rows[rows >= 0], places[rows >= 0]
@@ -569,7 +580,7 @@ def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.nd
 
 
 def _align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    """Centred rows (n, d), zero for rows that the space lacks."""
+    """The centred and scaled rows (n, d) of a space; zero for rows that the space lacks."""
     rows = np.zeros((len(own), space.dimension), np.float32)
     rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
     return rows
@@ -578,11 +589,13 @@ def _align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, 
 def _rotations(
     fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
 ) -> list[np.ndarray]:
-    """Maps Rᵢ (dᵢ, D) with orthonormal rows that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ with Cᵢⱼ = Xᵢᵀ diag(1/m) Xⱼ,
-    where m is the number of spaces that have a row. This minimises the distances from the mean places.
+    """The maps Rᵢ (dᵢ, D), with orthonormal rows, that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ. Here Cᵢⱼ = Xᵢᵀ
+    diag(1/m) Xⱼ, and m is the number of spaces that have the row. This minimises the distances of rows from
+    their mean places.
 
-    Each map in turn is set to the best one given the others, so the sum never falls (Ten Berge 1977). The
-    first map is that of the widest space; each next space is the one most correlated with those before.
+    Each map in turn is set to the best map given all others, so the sum never decreases (Ten Berge 1977). The
+    first map is that of the widest space. The next space is always the one that correlates most with the
+    spaces before it.
     """
     n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
     products: dict[tuple[int, int], np.ndarray] = {}
@@ -625,7 +638,8 @@ def _rotations(
 def _mean_place(
     places: Sequence[np.ndarray], present: np.ndarray, without: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean place (n, D) of each row over the spaces that have it, and whether any has it (n,)."""
+    """The mean place (n, D) of each row over the spaces that have it, and whether any space has it (n,). The
+    space `without` is left out."""
     used = [i for i in range(len(places)) if i != without]
     count = present[used].sum(axis=0)
     total = np.zeros_like(places[0])
@@ -634,20 +648,20 @@ def _mean_place(
     return total / np.maximum(count, 1).astype(np.float32)[:, None], count > 0
 
 
-# Held-out consistency.
+# Consistency of the spaces on held-out rows.
 
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
-    """The mean reciprocal rank, with `top1`, of rows (n, D) whose partners are searched by cosine among n
-    rows."""
+    """The mean reciprocal rank and `top1` of n rows (n, D), whose partners are searched by cosine among the n
+    rows of `target`."""
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
 
 def _retrieval(
     source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
 ) -> tuple[Score, np.ndarray]:
-    """The score of `retrieval` for unit rows, and the nearest row of each, (n,). `own` are the neighbour
-    lists within the target, if known."""
+    """The score of `retrieval` for unit rows, and the index of the target row nearest to each row, (n,).
+    `own` are the neighbour lists within the target, if they are known."""
     k, every = min(NEAREST, len(source)), np.arange(len(source))
     own = nearest(target, target, k).rows if own is None else own
     lists = {"own": own, "forward": nearest(source, target, k).rows}
@@ -656,16 +670,16 @@ def _retrieval(
 
 
 def consistency(universe: Universe) -> np.ndarray:
-    """The mean accuracy of both directions of each pair, symmetric (N, N), 1 on the diagonal, NaN without
-    a score."""
+    """A symmetric matrix (N, N): for each pair of spaces, the accuracy, averaged over both directions. It is
+    1 on the diagonal, and NaN without a score."""
     both = (universe.accuracy + universe.accuracy.T) / 2
     np.fill_diagonal(both, 1.0)
     return both
 
 
 def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
-    """The label (t,) of each row in the first space that has one, else ""; `rows` (N, t) as in
-    `_shared_ids_and_rows`."""
+    """The label (t,) of each row, from the first space that has one; "" if none has. `rows` (N, t) are
+    indices as in `_shared_ids_and_rows`."""
     labels = np.full(rows.shape[1], "", dtype=object)
     for space, own in zip(spaces, rows, strict=True):
         if space.labels is not None:
@@ -677,8 +691,8 @@ def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
 def _scores(
     places: Sequence[np.ndarray], present: np.ndarray, labels: np.ndarray
 ) -> tuple[Grid, ChanceLevel | None, tuple[float, float] | None]:
-    """The scores of all ordered pairs; the chance level of the largest `top1`, from permutations shared by
-    all pairs; and `same_class` of a universe."""
+    """The `scores`, `best_chance` and `same_class` of a universe. All pairs share the permutations that give
+    the chance level of the largest `top1`."""
     n, units = len(places), [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
@@ -712,15 +726,15 @@ CHARTS = {
     "accuracy": Named("Table", help="every space translated into every other"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
-_FEWEST, MOST_LINED = 4, 5  # fewest models of a map; most of a map with a line between every two
-_LEAST_DISTANCE = 0.02  # below it, all models would be drawn as one dot
+_FEWEST, MOST_LINED = 4, 5  # fewest models on a map; most models on a map with a line between every two
+_LEAST_DISTANCE = 0.02  # if all distances are smaller, the map shows one dot
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniverseChart(SpacesRecipe, figure="universe"):
-    """A figure of a universe, one of `CHARTS`.
+    """A figure of a universe. Its kind is one of `CHARTS`.
 
     Examples
     --------
@@ -738,7 +752,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
     def draw(
         self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
     ) -> Exportable:
-        """The figure; `spaces` are those whose rows are drawn, by their names in the universe (default:
+        """The figure. `spaces` are the spaces whose rows are drawn, by their names in the universe (default:
         all)."""
         universe, rows = result, self.chart == "rows"
         if universe is None or (rows and spaces is None):
@@ -754,7 +768,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
 
 
 def charts_of(universe: Universe) -> dict[str, str]:
-    """Name → title of the charts that this universe has scores for."""
+    """Name → title of each chart that can be drawn with the scores of this universe."""
     many = len(_scored_spaces(universe)) >= _FEWEST
     differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
     names = ("map", "accuracy") if differ else ("accuracy",)
@@ -762,7 +776,7 @@ def charts_of(universe: Universe) -> dict[str, str]:
 
 
 def _scored_spaces(universe: Universe) -> list[int]:
-    """Numbers of the spaces with scores; spaces added later have none."""
+    """Indices of the spaces that have scores; spaces added later have none."""
     return [i for i, row in enumerate(universe.scores) if any(score is not None for score in row)]
 
 
@@ -775,8 +789,8 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def map_of_spaces(universe: Universe) -> Diagram:
-    """A map of the spaces: classical multidimensional scaling (Torgerson 1952) of 1 − accuracy to two
-    dimensions."""
+    """A map of the spaces in two dimensions, by classical multidimensional scaling (Torgerson 1952). The
+    distance of two spaces is 1 − accuracy."""
     names, alike = _alike(universe)
     squares = distances(alike) ** 2
     around = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
@@ -798,7 +812,8 @@ def map_of_spaces(universe: Universe) -> Diagram:
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    """A matrix of the share of held-out rows of each space (row) that match in each other space (column)."""
+    """A matrix with the share of held-out rows of each space (row) whose nearest row in each other space
+    (column) is the same row."""
     names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
 
     def text(i: int, j: int) -> str:
@@ -821,8 +836,8 @@ def accuracy_matrix(universe: Universe) -> Matrices:
 
 
 def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:
-    """Maps of the rows that all these spaces share, on the first two principal axes of the consensus, which
-    is the first map."""
+    """Maps of the rows that all these spaces share, on the first two principal axes of the consensus. The
+    first map shows the consensus."""
     ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
     shared = np.ones(len(ids), bool)
     for space in spaces.values():
@@ -856,8 +871,8 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
 def _rows_to_draw(
     ids: pd.Index, shared: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The places of the ids to draw, the group of each, and the names of the groups, as in a map of the first
-    space with labels."""
+    """The positions of the ids to draw, the group of each, and the names of the groups. Groups are those on a
+    map of the first space that has labels."""
     if not spaces:
         some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
         return some, np.full(len(some), -1), ()
