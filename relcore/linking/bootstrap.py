@@ -1,5 +1,5 @@
-"""bootstrap_anchors: find parallel anchors from a few known pairs, or from none. Pairs are row numbers
-(2, m), sources first."""
+"""bootstrap_anchors: find parallel anchors from a few known pairs, or without any. In this module, arrays of
+pairs have the shape (2, m): row numbers of the source, then row numbers of the target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from relcore.linking.clusters import (
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import Split, row_keys
 
-# Self-learning: rotate by a few pairs, match more pairs, and repeat (Artetxe et al. 2017).
+# Self-learning: fit a rotation on a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017).
 
 MOST_ROWS = 4000  # in the first stage, and without seeds
 FIRST_KEEP = 0.1
@@ -45,11 +45,11 @@ MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 def first_rotation(
     source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
 ) -> tuple[np.ndarray, float]:
-    """The first rotation, from the seeds, or without seeds from similarities within each space (Artetxe
-    et al. 2018, § 3.2).
+    """The first rotation. It is fitted on the seeds. Without seeds, it comes from the similarities within
+    each space (Artetxe et al. 2018, § 3.2).
 
-    A row's sorted similarities to its space (its profile) do not depend on the axes, so similar profiles
-    match.
+    The profile of a row is the sorted list of its similarities to all rows of its space. It does not depend
+    on the axes, so rows of both spaces with similar profiles are matched.
     """
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), 1.0
@@ -64,12 +64,12 @@ def first_rotation(
     return rotation_between(X[rows], Y[others]), FIRST_KEEP
 
 
-_PLACES = 1000  # length of a profile; longer ones do not help, and take most of the time
+_PLACES = 1000  # length of a profile; longer profiles are slow and do not help
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """Sorted rows of the square root of X Xᵀ at n evenly spaced ranks, centred and scaled to length 1: (rows,
-    n)."""
+    """The profile of each row, an array (rows, n): the sorted row of the square root of X Xᵀ at n evenly
+    spaced ranks, centred and scaled to length 1."""
     left, singular_values, _ = Engine().svd(X)
     root = np.sort((left * singular_values) @ left.T, axis=1)
     if root.shape[1] > n:
@@ -89,12 +89,12 @@ def self_learn(
     random_state: int = 0,
     keep: float = 1.0,
 ) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
-    """Yields rotation, stage and matching after each round of self-learning on unit rows (n, d_source), (m,
-    d_target).
+    """Yield the rotation, the stage and the matching of each round of self-learning on unit rows (n,
+    d_source) and (m, d_target).
 
-    A round matches by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation,
-    which it yields with the stage and the matching. Each similarity is kept with the probability `keep`,
-    doubled after a round without gain. A stage ends when the mean CSLS stops rising.
+    A round matches rows by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation
+    on these. Each similarity is kept with the probability `keep`, which is doubled after a round without
+    gain. A stage ends when the mean CSLS stops rising.
     """
     for number, stage in enumerate(stages):
         best = -np.inf
@@ -119,8 +119,8 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step of `optimise_anchors`. Its arrays stay on the device until they are read, because a copy takes
-    longer than the step.
+    """A step of `optimise_anchors`. Its arrays stay on the device until they are read, because copying them
+    takes longer than the step.
 
     Attributes
     ----------
@@ -129,9 +129,9 @@ class Step:
     anchors : array (k, d_target)
         The unit anchors after the step.
     nearest : array (k,)
-        The target row nearest to each anchor.
+        The index of the target row nearest to each anchor.
     returned : array (k,)
-        Whether the assignment maps this row back to the anchor's source row.
+        Whether the assignment maps this target row back to the source row of the anchor.
     """
 
     numbers: tuple[Any, Any, Any, Any]
@@ -156,16 +156,17 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
 ) -> Iterator[Step]:
-    """Yields the steps of the published optimisation of target anchors for the source rows `anchors` (k,).
-    The first s of them have the known target rows `seeds` (s,).
+    """Yield the steps of the published optimisation, which finds target anchors for the source rows `anchors`
+    (k,). The first s anchors have known partners, the target rows `seeds` (s,).
 
-    Adam minimises equation 1 over the unit vectors Ã: the mean squared error between E(y) Ãᵀ and the relative
-    row of Π(y), over the unit rows y of `target` (m, d_target). Π(y) is a row of `source` (n, d_source),
-    which one Sinkhorn iteration per step assigns to every **target** row.
+    Adam minimises equation 1 over the unit vectors Ã. This is the mean squared error between E(y) Ãᵀ and the
+    relative row of Π(y), over the unit rows y of `target` (m, d_target). Π(y) is the row of `source` (n,
+    d_source) that is assigned to the **target** row y, by one Sinkhorn iteration per step.
 
     The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
     2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
-    The seeds stay fixed; the paper's text optimises them, too, which finds far fewer anchors.
+    The seeds stay fixed. (According to the text of the paper, they are optimised, too; this finds far fewer
+    anchors.)
     """
     with extra():
         import torch
@@ -199,18 +200,18 @@ def optimise_anchors(
 
 def on_sphere(base, tangent):
     """The exponential map of the unit sphere at `base` (k, d), applied to the part of `tangent` that is
-    orthogonal to it; torch."""
+    orthogonal to `base`. Arrays are torch tensors."""
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # The root has no gradient at 0, where all anchors begin; adding the smallest float gives the limit.
+    # All anchors begin at 0, where the root has no gradient; adding the smallest float gives the limit.
     angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
 
 def hard_limit_assignment(source, target):
-    """The row of `source` (n, k) assigned to each row of `target` (m, k), torch: the maximum of each
-    column of the limiting transport plan.
+    """For each row of `target` (m, k), the index of the row of `source` (n, k) that is assigned to it, a
+    torch tensor: the maximum of each column of the limiting transport plan.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
     vⱼ = minᵢ (Mᵢⱼ − uᵢ), so column j is largest where Mᵢⱼ − uᵢ is smallest. M is never formed as a whole.
@@ -228,21 +229,21 @@ def hard_limit_assignment(source, target):
     return match
 
 
-# Whether two spaces can be linked: held-out rows compared with their chance level.
+# The test of whether two spaces can be linked: held-out rows are compared with their chance level.
 
 ABOVE_CHANCE = 0.02  # with a smaller margin, fewer than a third of the matches of noisy rotations are right
 STANDARD_ERRORS = 4.0
 FOUND_AGAIN = 0.7
 _HELD_OUT = 0.25
-_FEWEST = 8  # rows besides the seeds: two for each of the four held-out parts
+_FEWEST = 8  # rows that are no seeds: two for each of the four held-out parts
 _FOLDED_ROWS = 400  # up to this number, each row is held out once; with more, one quarter of them
-_MANY_SEEDS = 12  # from this number on, a fifth of the seeds is held out, too
+_MANY_SEEDS = 12  # with this number of seeds or more, a fifth of them is held out, too
 _DRAWS = 2  # draws for each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
     """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and chance level (`null`).
-    `again` is the share of their links that the fit repeats, 0 … 1; NaN without links."""
+    `again` is the share of the links of these rows that the fit repeats, 0 … 1; NaN without links."""
 
     mean: float
     error: float
@@ -252,8 +253,8 @@ class HeldOut(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Whether the score exceeds every draw of the chance level by .02 and by four standard errors; noise
-        does so once in 10,000 times."""
+        """Whether the score exceeds every draw of the chance level by .02 and by four standard errors. With
+        noise, this happens once in 10,000 times."""
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     @property
@@ -272,19 +273,19 @@ def fit_held_out(
     k: int = 10,
     random_state: int = 0,
 ) -> HeldOut:
-    """The score of held-out source rows after self-learning on three quarters of the source rows and on all
-    target rows.
+    """The score of held-out source rows. The rotation comes from self-learning on the other three quarters of
+    the source rows and on all target rows.
 
-    A rotation always fits the rows that it was fitted to, so only held-out rows are informative. The chance
-    level uses rows with the same spread: half of the draws permute each principal axis, half mirror axes with
-    half of the spread or more. X and Y are unit rows; seeds and links are row numbers (2, s) and (2, l).
+    A rotation always fits the rows that it was fitted on, so only held-out rows are informative. The chance
+    level uses rows with the same spread. Half of its draws permute the coordinates along each principal axis.
+    The other half mirror axes that hold half of the spread or more. X and Y are unit rows; seeds and links
+    are row numbers (2, s) and (2, l).
 
-    If spaces agree only in outline, such as in clusters, held-out rows are also above chance, and wrong links
-    fit the rotation that was fitted to them. But then a fit on other rows gives other links. `again` is
-    therefore the share of the held-out rows' links that the fit repeats; with 12 seeds or more, a fifth of
-    the seeds is held out, too, and `again` is the mean of both shares. On words and sentences, right links
-    reach .98 or more, wrong ones .6 or less. Without seeds some starts fail, so the best of four parts
-    counts.
+    If spaces agree only in outline, such as in clusters, held-out rows are above chance, too, and wrong links
+    fit the rotation that was fitted on them. But a fit on other rows then gives other links. So `again` is
+    the share of links of held-out rows that the fit repeats. With 12 seeds or more, a fifth of the seeds is
+    also held out, and `again` is the mean of both shares. On words and sentences, it is .98 or more for right
+    links and .6 or less for wrong links. Without seeds, some starts fail, so the best of four parts counts.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, again = [], [], []
@@ -312,8 +313,8 @@ def fit_held_out(
 
 
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
-    """The p-value of Mantel's test, 0.001 … 1: the share of permutations of the rows of Y (n, e) for which
-    its similarities agree with those of X (n, d) at least as well."""
+    """The p-value of Mantel's test, 0.001 … 1. It is the share of permutations of the rows of Y (n, e) after
+    which the similarities in Y agree with those in X (n, d) at least as well as before."""
     rng, upper = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
     agreement = np.array([(X @ X.T)[upper] @ (Y[order] @ Y[order].T)[upper] for order in orders])
@@ -321,14 +322,15 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) without the structure of X: its coordinates along each axis of `basis` (d, d),
+    """Unit rows (n, d) without the structure of X. The coordinates of X along each axis of `basis` (d, d) are
     permuted independently."""
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
 
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of rows to fit on and rows to score: each row is scored once, or a quarter if there are many."""
+    """Yield pairs of arrays: the rows to fit on, and the rows to score. Each row is scored once; if there are
+    many rows, only a quarter is scored."""
     free = np.setdiff1d(np.arange(len(ids)), seeds)
     if len(free) > _FOLDED_ROWS:
         parts = [Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state).test]
@@ -353,26 +355,27 @@ def _axes(X: np.ndarray) -> np.ndarray:
     return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 
-# Links ranked by CSLS, with the share of wrong ones estimated from rows without a partner.
+# Links are ranked by CSLS; the share of wrong links is estimated from rows without a partner.
 
 PROMISED = 0.95
 _PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
-_FEWEST_UNSEEDED = 0.05  # of the rows; in spaces without partners up to .04 of the links seemed right
+_FEWEST_UNSEEDED = 0.05  # share of the rows; in spaces without partners, up to .04 of the links seemed right
 
 
 def rank_links(
     X: np.ndarray, Y: np.ndarray, found: Matching, seeds: np.ndarray, *, k: int = 10, random_state: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Links between unit rows X (n, d) and Y (m, e): mutual nearest rows by CSLS that are not seeds. Returns
-    their row numbers (2, l), best first, and for each the estimated precision, 0 … 1, of the links down to
-    it, (l,).
+    their row numbers (2, l), best first, and an array (l,) with the estimated precision, 0 … 1, of the links
+    from the best one down to each link.
 
-    Links pull the rotation towards themselves. So each tenth of the rows is rotated by the links of the other
-    rows, weighted by the square of their CSLS in `found`. A link is wrong if the row has no partner, or if
-    another row is nearer than the partner. The distance of other rows is measured on links that are almost
-    certainly right: without the partner, the row gets a wrong link (`_without_partner`). At first these are
-    the links with a higher CSLS than half of the seeds, or without seeds the best quarter; then, in five
-    rounds, the links down to a precision of .9. With fewer than 20 of them the precision is 0.
+    A rotation fits the links that it was fitted on too well. So each tenth of the rows is rotated by a map
+    that is fitted on the links of the other rows, weighted by the square of their CSLS in `found`. A link is
+    wrong if its row has no partner, or if another row is nearer than the partner. How near other rows are is
+    measured on links that are almost certainly right: when the partner is removed, the row gets a wrong link
+    (`_without_partner`). At first, these certain links are those with a higher CSLS than half of the seeds,
+    or the best quarter if there are no seeds. Then, in five rounds, they are the links down to a precision of
+    .9. If there are fewer than 20 certain links, the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
     pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
@@ -402,9 +405,10 @@ def rank_links(
 def _without_partner(
     source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
 ) -> np.ndarray:
-    """The CSLS (m,) of the link that each linked source row gets when its partner is removed; −inf if none.
+    """The CSLS (m,) of the link that each linked source row gets when its partner is removed; −inf if it gets
+    none.
 
-    A link needs a CSLS of at least the `best` (n_target,) of the target row.
+    A link must have at least the CSLS that is the `best` (n_target,) of its target row.
     """
     other, csls = best_without(source[links[0]], target, links[1], crowded, k)
     return np.where(csls >= best[other], csls, -np.inf)
@@ -413,12 +417,14 @@ def _without_partner(
 def _precision(
     similarity: np.ndarray, alone: Sequence[np.ndarray], sizes: Sequence[int], certain: np.ndarray
 ) -> np.ndarray:
-    """The estimated precision (m,) of the links down to each, for decreasing CSLS (m,); see `rank_links`.
+    """The estimated precision (m,) of the links from the first one down to each link. The CSLS (m,) of the
+    links must decrease; see `rank_links`.
 
-    Let N be the CSLS of a row's best wrong link, and T the CSLS of its right link, −inf without a partner.
-    The row's link has a CSLS up to v with the probability P(T ≤ v) P(N ≤ v). So of n rows n ∫ P(T ≤ v) dP(N ≤
-    v), integrated from t, get a wrong link above t, and P(T ≤ v) is a quotient of two observed shares. The
-    estimate is the mean of both sides. Half a row is added to each count, so that no estimate is exactly 1.
+    Let N be the CSLS of a row's best wrong link. Let T be the CSLS of its right link, or −inf if it has no
+    partner. The link of the row has a CSLS of at most v with the probability P(T ≤ v) P(N ≤ v). So the
+    expected number of rows, of n, with a wrong link above t is n ∫ P(T ≤ v) dP(N ≤ v), integrated from t. P(T
+    ≤ v) is estimated as the quotient of two observed shares. The result is the mean of the estimates from the
+    source rows and from the target rows. Half a row is added to each count, so that no estimate is exactly 1.
     """
     for _ in range(5):
         if certain.sum() < _FEWEST_CERTAIN:
@@ -441,8 +447,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """One round: the number of source rows; the number of matched pairs, or of the paper's anchors; the mean
-    CSLS, or the paper's mean squared error; and the share of hidden anchors that got their true partner, or
+    """The results of one round. `rows` is the number of source rows. `pairs` is the number of matched pairs;
+    `objective` is their mean CSLS. (For method "paper", these are the number of anchors and the mean squared
+    error.) `found` is the share of hidden anchors with the right partner. If the truth is unknown, it is
     NaN."""
 
     rows: int
@@ -462,22 +469,23 @@ class BootstrapResult:
     pairs : tuple of (source id, target id)
         The seeds, then the links of all mutual nearest rows, best first.
     precision : array (n_pairs,)
-        Estimated share of right links among the links down to each, see `rank_links`; 1 for seeds, 0 if the
-        spaces are not linked.
+        Estimated share of right links among the links from the best one down to each link, see `rank_links`.
+        It is 1 for seeds, and 0 if the spaces are not linked.
     promised : float
         The requested precision of the `kept` pairs.
     held_out : float
-        Mean CSLS of rows held out of a second fit, see `fit_held_out`.
+        Mean CSLS of the rows that are held out of a second fit, see `fit_held_out`.
     null : tuple of float
-        Draws of its chance level, from rows without a partner.
+        Draws of the chance level of `held_out`, from rows without a partner.
     verdict : "linked", "not found" or "cannot tell"
     reason : str
         The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
-        The paper's optimised anchors, unit rows, before they are replaced by the nearest target rows.
+        With method "paper", the optimised anchors as unit rows, before they are replaced by the nearest
+        target rows.
     rotation : array (d_source, d_target), optional
-        Maps centred unit rows of the source to those of the target. If the seeds did not lead to links, it is
-        the linear map of `map_from_pairs`, which is not orthogonal.
+        The matrix that maps centred unit rows of the source to those of the target. If the seeds did not lead
+        to links, it is the linear map of `map_from_pairs`, which is not orthogonal.
     """
 
     anchors: Pairs
@@ -495,8 +503,8 @@ class BootstrapResult:
 
     @property
     def nearby(self) -> np.ndarray:
-        """Estimated share of right links among those about as sure as each (n_pairs,), by tenths of the links
-        or 50 of them, decreasing; 1 for seeds."""
+        """For each pair, the estimated share of right links among links of similar rank, a decreasing array
+        (n_pairs,). Groups of similar rank are tenths of the links, but at least 50 links. Seeds have 1."""
         from sklearn.isotonic import isotonic_regression
 
         precision = self.precision[self.n_seeds :]
@@ -508,7 +516,7 @@ class BootstrapResult:
 
     @property
     def kept(self) -> Pairs:
-        """The seeds, and the links down to the last one with the promised precision."""
+        """The seeds, and the links from the best one down to the last one with the promised precision."""
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
 
 
@@ -528,39 +536,42 @@ def bootstrap_anchors(
     steps: int = STEPS,
     learning_rate: float = LEARNING_RATE,
 ) -> BootstrapResult:
-    """Find the partners of source anchors in the target; only the ids of the seeds are read. Rows without
-    ids have "0", "1", … as ids.
+    """Find the partners of source anchors in the target. Only the ids in `seeds` are used to pair rows. Rows
+    without ids have the ids "0", "1", ….
 
     Parameters
     ----------
     seeds : pairs of (source id, target id)
-        Known pairs. Without seeds, self-learning begins with clusters (`link_clusters`), for which rows need
-        no partner. If that fails, it begins with the similarities within each space (`first_rotation`), which
-        need the same rows on both sides.
+        Known pairs. Without seeds, self-learning begins with clusters (`link_clusters`), which also works if
+        some rows have no partner. If that fails, it begins with the similarities within each space
+        (`first_rotation`), which works only if both spaces have the same rows.
     n_anchors : int
-        Number of anchors, seeds included; the others are drawn at random among the links that are kept.
+        Number of anchors, seeds included. The anchors that are no seeds are drawn at random among the kept
+        links.
     anchors : source ids, optional
-        Find the partners of these rows instead, mutual or not; the seeds are still the first anchors.
+        Find the partners of these rows, even if the match is not mutual. The seeds are still the first
+        anchors.
     method : "self-learning" or "paper"
         "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`.
     steps, learning_rate : int, float
         Settings of "paper".
     k : int
-        Neighbours of the CSLS.
+        Number of neighbours in CSLS.
     precision : float
-        Keep the best links, as long as the estimated share of right ones is at least this, 0 … 1.
+        Keep the best links, as many as possible while the estimated share of right links is at least this, 0
+        … 1.
     truth : source id → target id, optional
-        Used for `Round.found` only.
+        The true pairs, used only for `Round.found`.
     after
-        Called with the history after each round.
+        A function that is called with the list of all rounds after each round.
 
-    If both spaces have counts, self-learning uses the 4,000 most frequent rows first, then all.
+    If both spaces have counts, self-learning first uses the 4,000 most frequent rows, then all rows.
 
     Raises
     ------
     SpaceError
-        Wrong, contradictory or too few seeds, more anchors than rows, an unknown method, a space whose rows
-        are all equal.
+        Seeds that are unknown, contradictory or too few; more anchors than rows; an unknown method; a space
+        whose rows are all equal.
 
     Examples
     --------
@@ -615,8 +626,8 @@ class _Bootstrap:
         return float((self.truth[wanted] == partner)[hidden].mean())
 
     def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
-        """The source rows whose partners are searched, seeds first; only the seeds if the other anchors will
-        be chosen among matched rows."""
+        """The indices of the source rows whose partners are searched, seeds first. If the other anchors will
+        be chosen among matched rows, these are only the seeds."""
         seeds = self.seeds[0]
         if anchors is not None:
             rows = self.source.rows(anchors)
@@ -638,7 +649,8 @@ class _Bootstrap:
         begun, keep = self.clusters(stages[-1], history, after), 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
-            # The verdict needs these held-out rows; if they are at the chance level, it needs nothing else.
+            # The verdict needs the scores of held-out rows. If they are at the chance level, it needs nothing
+            # else.
             judged = self.judge(none)
             self.refused = None if judged[2].above else judged
         if self.refused:
@@ -657,8 +669,8 @@ class _Bootstrap:
     def clusters(
         self, stage: Stage, history: list[Round], after: Callable[[Sequence[Round]], object]
     ) -> np.ndarray | None:
-        """The rotation from clusters without seeds; None if it does not fit, or an error if no other method
-        can be tried."""
+        """The rotation from clusters. None if there are seeds, and if the fits on two halves do not agree. If
+        then no other method can be tried, `refused` gets the verdict."""
         rows, others = stage
         if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
             return None
@@ -698,8 +710,9 @@ class _Bootstrap:
         partners_of: np.ndarray | None,
         n_anchors: int | None,
     ) -> BootstrapResult:
-        """The result of a fit that chose these pairs (2, p). The anchors are the partners `partners_of` given
-        rows, or `n_anchors` drawn among the kept links, or the chosen pairs.
+        """The result of a fit that chose these pairs (2, p). If `partners_of` is given, the anchors are these
+        rows with their partners. If `n_anchors` is given, they are drawn among the kept links. Otherwise,
+        they are the chosen pairs.
         """
         if self.refused:
             verdict, reason, held_out = self.refused
@@ -745,18 +758,18 @@ class _Bootstrap:
         )
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
-        """The verdict, its reason and its evidence: whether held-out rows repeat the `links`
-        (`fit_held_out`).
+        """The verdict, its reason and its evidence. The verdict depends on whether held-out rows repeat the
+        `links` (`fit_held_out`).
 
-        A failure does not prove that the spaces have nothing in common. That would need a control as hard as
-        this pair, which cannot be made without the true pairing.
+        A failure does not prove that the spaces have nothing in common. A proof would need a control pair
+        that is as hard to link, which cannot be made without the true pairing.
         """
         if self.linked:
             return self.judge_linked(self.linked)
         rows, targets = self.stages(self.seeds[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
-            keys[np.isin(rows, self.seeds[0])] = -1  # the seeds are always included
+            keys[np.isin(rows, self.seeds[0])] = -1  # besides the seeds, which are always included
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
         seeds = np.stack([np.searchsorted(rows, self.seeds[0]), np.searchsorted(targets, self.seeds[1])])
         X, Y = self.X[rows], self.Y[targets]
@@ -789,8 +802,8 @@ class _Bootstrap:
         return "not found", reason, held_out
 
     def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:
-        """The verdict by the agreement of fits on disjoint halves, with the mean CSLS of rows that
-        neither half contains."""
+        """The verdict, its reason and its evidence. The verdict depends on the agreement of fits on disjoint
+        halves. The evidence is the mean CSLS of rows that neither half contains."""
         k, rng = self.settings["k"], np.random.default_rng((self.random_state, 1))
         every, *others = (
             match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
@@ -813,8 +826,8 @@ class _Bootstrap:
         return f"Without known pairs, {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """The stages of self-learning: all non-zero rows; in large spaces with counts, first the most
-        frequent rows."""
+        """The stages of self-learning. The last stage uses all non-zero rows. In large spaces with counts,
+        the first stage uses the most frequent rows."""
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

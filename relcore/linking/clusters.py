@@ -1,4 +1,4 @@
-"""Links without pairs, from clusters; and the rotations and matchings of all linking."""
+"""Linking without pairs, from clusters; also the rotations and matchings that all methods of linking use."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from relcore.engine.engine import Engine
 from relcore.engine.nearest import best_both_ways, crowding, mean_of_nearest
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
-CLUSTERED_ROWS = 5000  # largest sample of rows, drawn for each clustering
-_BEST = 0.1  # share of the pairs of clusterings that is kept, by the agreement of centroid similarities
-_TRIMMED = 10  # rounds; each keeps the half of these pairs whose centroids fit the rotation better
+CLUSTERED_ROWS = 5000  # most rows in a clustering; if there are more, each clustering draws a sample
+_BEST = 0.1  # share of the pairs of clusterings that is kept: those whose centroid similarities agree best
+_TRIMMED = 10  # rounds; each keeps the half of these pairs that fits the rotation better
 NEAREST = 50
-ROWS, TARGETS = 1000, 4000  # per round
+ROWS, TARGETS = 1000, 4000  # rows per round
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """The orthogonal Procrustes rotation (d_source, d_target) of paired rows, without shift or scale, and
-    zero outside their span."""
+    """The rotation (d_source, d_target) by orthogonal Procrustes that maps source rows to their paired target
+    rows, without shift or scale. It maps directions outside the span of the rows to zero."""
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = Engine().svd(Engine().product(weighted.T, target))
     rank = np.count_nonzero(singular_values > 1e-6 * singular_values[0])
@@ -32,16 +32,16 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
 
 
 def orthogonal(mapping: np.ndarray) -> np.ndarray:
-    """The rotation nearest to a mapping (d, e)."""
+    """The rotation (d, e) nearest to a mapping (d, e)."""
     return Engine().rotation(mapping)[0].astype(np.float32)
 
 
 def assign(
     A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Quadratic assignment of a symmetric A (c, c) to each B of `others` (m, c, c): the best orders p (m, c)
-    that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,). Random orders are improved by best swaps, in
-    a hundredth of the time of SciPy's 2opt."""
+    """Quadratic assignment of a symmetric matrix A (c, c) to each matrix B in `others` (m, c, c). Returns the
+    best orders p (m, c) that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,). Random orders are
+    improved by best swaps, which takes a hundredth of the time of SciPy's 2opt."""
     diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
     order = np.stack([rng.permutation(len(A)) for _ in B])
     spread = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
@@ -63,11 +63,12 @@ def assign(
 
 
 def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Approximately parallel anchors (a, d) and (a, e), unit rows, from matched cluster centroids.
+    """Approximately parallel anchors from matched cluster centroids: unit rows (a, d) and (a, e).
 
-    After mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids by their
-    similarities. The paper matches each clustering with one of the other space; here each is matched with
-    all, since an assignment is cheap. The best matches are kept, then the half that fits one rotation best.
+    The method follows mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids by
+    their similarities. The paper matches each clustering with one clustering of the other space. Here each is
+    matched with all of them, because an assignment is cheap. First the best matches are kept, then the half
+    of them that fits one rotation best.
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
     kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
@@ -97,18 +98,18 @@ def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _kernel(centroids: np.ndarray) -> np.ndarray:
-    """Inner products of centred centroids, scaled to norm 1."""
+    """The matrix of inner products of the centred centroids, scaled to norm 1."""
     centred = (centroids - centroids.mean(axis=0)).astype(np.float64)
     products = centred @ centred.T
     return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)
 
 
 def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The rotation of X that brings each row closest to the mean of its nearest rows of Y, by similarities to
-    the anchors of `cluster_anchors`.
+    """The rotation that maps the rows of X to the means of their nearest rows of Y. Nearest rows are found by
+    similarities to the anchors of `cluster_anchors`.
 
-    Clusters and similarities use rows times `_flattening`: sentences vary mostly along a few axes, and
-    clusters that differ only along these are matched wrongly more often.
+    Clusters and similarities use rows that are multiplied by `_flattening`. The reason: sentences vary mostly
+    along a few axes, and clusters that differ only along these axes are matched wrongly more often.
     """
     flatter = [unit_rows(rows @ _flattening(rows)) for rows in (X, Y)]
     anchors = cluster_anchors(*flatter, rng)
@@ -118,15 +119,17 @@ def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Ge
 
 
 def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Unit means (n, e) of the values (m, e) of the keys (m, d) nearest to each query (n, d)."""
+    """For each query (n, d), the mean of the values (m, e) whose keys (m, d) are nearest to it, scaled to
+    length 1: an array (n, e)."""
     return mean_of_nearest(queries, keys, values, min(NEAREST, max(1, len(keys) // 20)))
 
 
 def damped_rounds(
     X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """An endless sequence of mappings (d, e). Each is the mean of the previous one and the rotation of random
-    rows onto the means of their nearest rows, so directions on which rounds disagree shrink."""
+    """Yield an endless sequence of mappings (d, e). Each is the mean of two maps: the previous mapping, and
+    the rotation of random rows onto the means of their nearest rows. So directions on which rounds disagree
+    shrink."""
     while True:
         rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
         targets = Y[rng.choice(len(Y), min(TARGETS, len(Y)), replace=False)]
@@ -134,13 +137,13 @@ def damped_rounds(
         yield mapping
 
 
-FEWEST = 1000  # rows of either side, so 500 per half
-ENOUGH = 4000  # rows of either side, with which most pairs of similar models can be linked, see docs/link.md
+FEWEST = 1000  # fewest rows of each space, so 500 per half
+ENOUGH = 4000  # rows of each space with which most pairs of similar models can be linked, see docs/link.md
 STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
 _LOOKED_AT, _STALLED = (
     10,
     0.005,
-)  # rounds between two checks of the agreement; gain that is too small to continue
+)  # rounds between two checks of the agreement; smallest gain that continues the search
 LINK_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15
 _CHANCE_DRAWS, _LEVEL, SAME = 10_000, 0.999, 0.75
@@ -150,15 +153,16 @@ _JUDGED_ROWS = 1000
 class ClusterFit(NamedTuple):
     """A `mapping` (d, e) found without pairs, and the evidence for it.
 
-    `agreement` is the mean cosine, −1 … 1, between the images of `held_out` rows (h, d) under two fits on
-    disjoint halves of the other rows; NaN until both exist. `chance` is reached once in 1,000 times by fits
-    that have in common only the spread along their axes. `same` is the share of these rows, 0 … 1, whose
-    image under one fit is nearest to their image under the other. `half` is the mapping of one half.
+    Two fits use disjoint halves of the rows that are not `held_out`. `agreement` is the mean cosine, −1 … 1,
+    between the images of the `held_out` rows (h, d) under both fits; NaN until both exist. `chance` is
+    reached once in 1,000 times by fits that have only the spread along their axes in common. `same` is the
+    share of the held-out rows, 0 … 1, whose image under the first fit is nearest to their own image under the
+    second fit. `half` is the mapping of one half.
 
-    Fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. On words and
-    sentences, at most one in four of these also has a `same` of .75; fits to unrelated or wrongly matched
-    spaces had at most .12. Spaces that share 20 clusters and nothing within them are wrongly linked: their
-    `same` was .83 (outline in benchmarks/link_rates.py).
+    Two fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. On words
+    and sentences, at most one in four of such fits also has a `same` of .75 or more. For unrelated or wrongly
+    matched spaces, `same` was at most .12. Spaces that share 20 clusters but nothing within the clusters are
+    wrongly linked; their `same` was .83 ("outline" in benchmarks/link_rates.py).
     """
 
     mapping: np.ndarray
@@ -174,9 +178,9 @@ class ClusterFit(NamedTuple):
 
 
 def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
-    """The rounds of fits on halves of the rows, from up to four starts, until the fits of two halves agree.
+    """Yield the rounds of fits on two halves of the rows, from up to four starts, until the fits agree.
 
-    If they agree, the last round is a fit on all rows. Rows need no partner on the other side.
+    If they agree, the last round is a fit on all rows. Not every row needs a partner in the other space.
     """
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
@@ -211,7 +215,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
 
 
 def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Held-out rows, at most a tenth of the rows, and two halves of the others."""
+    """Held-out rows (at most a tenth of the rows), and two halves of the other rows."""
     order, n_held_out = rng.permutation(len(rows)), min(_JUDGED_ROWS, len(rows) // 10)
     return [rows[part] for part in (order[:n_held_out], order[n_held_out::2], order[n_held_out + 1 :: 2])]
 
@@ -219,8 +223,8 @@ def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
 def _best(
     rows: np.ndarray, firsts: list[np.ndarray], seconds: list[np.ndarray]
 ) -> tuple[float, tuple[int, int]]:
-    """The largest agreement between a fit of the first and one of the second half, and the indices of these
-    fits."""
+    """The largest agreement between a fit on the first half and a fit on the second half, and the indices of
+    these two fits."""
     cosines = np.array([[_agreement(rows, first, second) for second in seconds] for first in firsts])
     return float(cosines.max()), divmod(int(cosines.argmax()), len(seconds))
 
@@ -235,27 +239,28 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 
 
 def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
-    """The agreement that two fits with the right axes but random signs exceed once in 1,000 times."""
+    """The chance level of the agreement: two fits with the right axes but random signs exceed it once in
+    1,000 times."""
     spread = Engine().eigh(X.T @ X)[0] / len(X)
     return float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
 
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
 PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
-_FLATTER = 0.2  # power of the covariance; .15 to .25 are equally good, .5 fails
+_FLATTER = 0.2  # power of the covariance; values from .15 to .25 are equally good, .5 fails
 _RIDGE = 0.1  # λ of the whitening by the anchors
 
 
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
-    """A linear mapping (d, e) from at least 10 known pairs (2, p) and from unpaired rows.
+    """A linear mapping (d, e), fitted on at least 10 known pairs (2, p) and on unpaired rows.
 
-    First the long axes of the source are shortened, which helps with any number of pairs. There are two
-    candidates. The map from the pairs alone is the whitened relative representation, decoded in the target.
-    The map with unpaired rows matches them by their whitened relative representations, rotates each onto the
-    mean of its five best by CSLS, and repeats this in damped rounds, where a known pair counts ten times.
-    Cross-validation on the pairs chooses one of the two or their sum, by mean reciprocal rank among all rows.
-    With fewer than 100 pairs, another candidate must lead the map with unpaired rows by more than a standard
-    error.
+    First the long axes of the source are shortened, which helps with any number of pairs. Then two maps are
+    fitted. The map from the pairs alone is the whitened relative representation, decoded in the target. The
+    map with unpaired rows first matches rows by their whitened relative representations. It then rotates each
+    row onto the mean of its five best matches by CSLS, and repeats this in damped rounds, where a known pair
+    counts ten times. There are three candidates: the two maps and their sum. Cross-validation on the pairs
+    chooses the candidate with the highest mean reciprocal rank among all rows. With fewer than 100 pairs, the
+    map with unpaired rows is replaced only if another candidate is better by more than a standard error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattening(X)
@@ -268,13 +273,13 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
-    lead = np.array(ranks) - ranks[-1]  # compared with the mapping with unpaired rows
+    lead = np.array(ranks) - ranks[-1]  # gain over the mapping with unpaired rows
     error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
 
 def _flattening(X: np.ndarray) -> np.ndarray:
-    """A matrix (d, d) that shortens the long axes of X: its covariance to a negative power."""
+    """A matrix (d, d) that shortens the long axes of X: the covariance of X to a negative power."""
     spread, axes = Engine().eigh(X.T @ X)
     spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
     return (axes * spread**-_FLATTER @ axes.T).astype(np.float32)
@@ -283,7 +288,7 @@ def _flattening(X: np.ndarray) -> np.ndarray:
 def _candidates(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mappings from the pairs alone, by the sum of both, and with unpaired rows."""
+    """Three mappings: the one from the pairs alone, the sum, and the one with unpaired rows."""
     first, second = X[pairs[0]], Y[pairs[1]]
     # The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d).
     bases = [Engine().shrunk(one, _RIDGE, -0.5)[0].T.astype(np.float32) for one in (first, second)]
@@ -308,17 +313,18 @@ def _candidates(
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
 
 
-ASSIGNED_BYTES = 64 * 2**20  # size of a block of distances
+ASSIGNED_BYTES = 64 * 2**20  # size of a block of similarities
 Stage = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """The best `partner` (n,) of every source row by CSLS, and its `similarity` (n,) float32, −4 … 4.
+    """For every source row, the best `partner` (n,) by CSLS, and the CSLS of the two, `similarity` (n,)
+    float32, −4 … 4.
 
-    CSLS is 2 cos(x, y) − r(x) − r(y), with r the mean cosine to the k nearest rows of the other space.
-    `mutual` (m,) are the source rows that are also the best partner of their best partner. `crowding` is r of
-    both sides, `best` the largest CSLS of every target row.
+    CSLS is 2 cos(x, y) − r(x) − r(y), where r is the mean cosine to the k nearest rows of the other space.
+    `mutual` (m,) are the source rows that are also the best partner of their best partner. `crowding` has r
+    of the source rows and of the target rows. `best` is the largest CSLS of every target row.
     """
 
     partner: np.ndarray
@@ -347,18 +353,18 @@ def match_csls(
 ) -> Matching:
     """Match unit rows (n, d) with unit rows (m, d) by CSLS (Conneau et al. 2018, eq. 3), in blocks.
 
-    If `keep` is below 1, each cosine is kept with this probability, which helps self-learning to escape a
-    poor start (Artetxe et al. 2018).
+    If `keep` is below 1, each cosine is kept with this probability. This helps self-learning to escape a poor
+    start (Artetxe et al. 2018).
     """
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowded = crowding_source, crowding_target = crowding(source, target, k)
-    # With two more columns, the product is half the CSLS.
+    # Two more columns make each product half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
     partner, best, best_of_target = best_both_ways(source, target, left_out)
-    # Both directions come from the same product, so exact comparison is safe.
+    # Both directions use the same product, so values can be compared exactly.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
-    _, first = np.unique(partner[chosen], return_index=True)  # equal rows tie: keep the first
+    _, first = np.unique(partner[chosen], return_index=True)  # equal rows have equal values: keep the first
     return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)

@@ -52,13 +52,13 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import Split
 
 CONFIRMED = "confirmed"  # the kind of links that a user checked and confirmed
-NOT_KEPT = "not kept"  # the kind of links below the promised precision
-_LARGEST = 0.9999  # largest precision in a table, because no link is certain
-KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds are seeds of another run
-SCORED = ("", "seed", CONFIRMED)  # "" for files without kinds, whose pairs count as known
+NOT_KEPT = "not kept"  # the kind of the links below the promised precision
+_LARGEST = 0.9999  # largest precision in a table: no link is certain
+KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds can be seeds of another run
+SCORED = ("", "seed", CONFIRMED)  # "": files without kinds, whose pairs count as known
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
-_KINDS = ("kind", "found")  # names of this column in `link`, and in `audit` and earlier versions
+_KINDS = ("kind", "found")  # names of the column of kinds: in `link`; in `audit` and in earlier versions
 _MOST_LINKS = 10_000_000
 
 
@@ -70,7 +70,7 @@ class Linked:
     ----------
     result : BootstrapResult
     verdict, reason : str
-        Those of the result.
+        The verdict and the reason of the result.
     """
 
     source: LatentSpace
@@ -87,14 +87,14 @@ class Linked:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A table with columns source, target, kind and precision, see `links_table`; empty if nothing
-        was found."""
+        """A table with the columns source, target, kind and precision, see `links_table`. It is empty if
+        nothing was found."""
         return links_table(self.result)
 
     @cached_property
     def pair(self) -> Match:
-        """The linked rows of both spaces under the ids of the source. Links are guesses, so only the known
-        pairs are scored. Raises a SpaceError without a link."""
+        """The linked rows of both spaces, with the ids of the source. Links are guesses, so only the known
+        pairs are scored. Raises a SpaceError if there is no link."""
         kept = self._kept()
         known = [own for own, _ in kept[: self.result.n_seeds]]
         renamed = self.target.take(self.target.rows([other for _, other in kept]))
@@ -106,8 +106,8 @@ class Linked:
     def map(self) -> Procrustes | Affine:
         """The map of source rows (n, d_source) to the target (n, d_target), fitted on the kept links.
 
-        If only seeds are kept, it is `BootstrapResult.rotation`, which is linear if the spaces are not
-        linked. Raises a SpaceError without links and seeds.
+        If only seeds are kept, the map is `BootstrapResult.rotation`, which is a linear map if the spaces are
+        not linked. Raises a SpaceError if there are neither links nor seeds.
         """
         alone = len(self.result.kept) == self.result.n_seeds
         if alone and (self.result.n_seeds or self.verdict == "linked") and self.result.rotation is not None:
@@ -138,10 +138,10 @@ def link(
     n_anchors: int | None = None,
     after: Callable[[Sequence[Round]], object] = len,
 ) -> Linked:
-    """Find the rows of two spaces that describe the same items, from a few known pairs or from none.
+    """Find the rows of two spaces that describe the same items, from a few known pairs or without any.
 
-    Only some rows need a partner, and only the ids in `pairs` are read. The links are guesses, each with an
-    estimated precision; the verdict says whether the spaces can be linked at all.
+    Not every row needs a partner, and only the ids in `pairs` are used to pair rows. The links are guesses,
+    each with an estimated precision. The verdict says whether the spaces can be linked at all.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def link(
     Raises
     ------
     SpaceError
-        Wrong, contradictory or too few pairs.
+        Pairs that are unknown, contradictory or too few.
 
     Sources: self-learning (Artetxe, Labaka and Agirre 2018); parallel anchors from a few pairs (Cannistraci
     et al. 2023); without pairs also mini-vec2vec (Dar, arXiv 2510.02348).
@@ -190,9 +190,10 @@ def link(
 
 
 def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
-    """The kept seeds, anchors and other links, best first: source, target, kind ("seed", "anchor" or "link")
-    and precision. Precision is the estimated share of correct links down to this one; only seeds have 1. With
-    `every`, also the links below the promised precision, of the kind "not kept"."""
+    """A table of the seeds and the kept links, best first. Columns: source, target, kind ("seed", "anchor" or
+    "link") and precision. The precision is the estimated share of right links from the best one down to this
+    link; only seeds have 1. If `every` is True, the table also has the links below the promised precision,
+    with the kind "not kept"."""
     kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
     kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)
@@ -205,7 +206,7 @@ def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
 
 
 def write_links(path: Path, links: pd.DataFrame) -> None:
-    """Write links as .parquet, .tsv, .csv or .jsonl, which `read_links` reads."""
+    """Write links as .parquet, .tsv, .csv or .jsonl. `read_links` reads these files."""
     if path.suffix.lower() == ".parquet":
         with extra():
             import pyarrow as pa
@@ -225,16 +226,17 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
 
 
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
-    """The pairs of ids in a file except those of the kind "not kept", and the kind of each pair, "" if the
-    file has no kinds.
+    """The pairs of ids in a file, and the kind of each pair; "" if the file has no kinds. Pairs of the kind
+    "not kept" are left out.
 
-    A .parquet, .csv or .jsonl, or a .tsv that `write_links` wrote, has the ids in the columns source and
-    target, or in its first two; other files have one pair per line, separated by a tab or "=".
+    A .parquet, .csv or .jsonl file has the ids in the columns source and target, otherwise in its first two
+    columns; so has a .tsv file that `write_links` wrote. Other files have one pair per line; the ids are
+    separated by a tab or "=".
 
     Raises
     ------
     SpaceError
-        A missing file, no pair, a line without two ids, empty cells.
+        A missing file; a file without pairs; a line without two ids; an empty cell.
     """
     path, where = expand_home(path), f"{option}: " if option else ""
     if not path.is_file():
@@ -260,8 +262,8 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
 
 
 def known_pairs(path: Path, option: str = "") -> Pairs:
-    """The known pairs in a file: seeds, anchors and confirmed links; all pairs if the file has no kinds.
-    Raises as `read_links`."""
+    """The known pairs in a file: seeds, anchors and confirmed links. If the file has no kinds, these are all
+    pairs. Raises as `read_links`."""
     pairs, kinds = read_links(path, option)
     known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
     if not known:
@@ -299,7 +301,8 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
 
 
 def is_links(path: Path) -> bool:
-    """Whether a file is a table, or its first line names the columns that `link` and `audit` write."""
+    """Whether a file holds links: it is a table, or its first line names the columns that `link` and `audit`
+    write."""
     if path.suffix.lower() in (".parquet", ".jsonl"):
         return True
     with regular_file(path).open("rb") as stream:
@@ -308,8 +311,8 @@ def is_links(path: Path) -> bool:
 
 
 def read_pairs(text: str) -> Pairs:
-    """Pairs of ids, one per line, separated by a tab or else by "="; further columns are ignored. Raises
-    SpaceError for a line without two ids.
+    """The pairs of ids in a text with one pair per line. The ids are separated by a tab; if the line has no
+    tab, by "=". Further columns are ignored. Raises a SpaceError for a line without two ids.
     """
     pairs = []
     for number, line in enumerate(lines_in(text), start=1):
@@ -325,7 +328,7 @@ def read_pairs(text: str) -> Pairs:
     return tuple(pairs)
 
 
-# BootstrapSpec: the task of linking two spaces whose true pairs are unknown or hidden, and its figures.
+# BootstrapSpec: the task that links two spaces whose true pairs are unknown or hidden, and its figures.
 
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
@@ -335,20 +338,21 @@ _SETS = {
     "found": "the anchors found",
     "found, continuous": "the optimised vectors, before their nearest rows replace them",
 }
-FEWEST_SHARED = 20  # common ids; fewer are too few to hide pairs
-PAPER_ROWS = 2000  # limit, because each step of the published method compares all pairs of rows
+FEWEST_SHARED = 20  # number of common ids that is needed to hide pairs
+PAPER_ROWS = 2000  # limit of rows, because each step of the published method compares all pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Reported):
-    """The result and, if the true pairs are known, its quality.
+    """The result of linking and, if the true pairs are known, its quality.
 
     Attributes
     ----------
     share : float
-        Share of the anchors beyond the seeds with their true partner, 0 … 1; NaN without a truth.
+        Share of the anchors (without seeds) that got their true partner, 0 … 1. NaN if the true pairs are
+        unknown.
     scores : form → metric → Score
-        `relative_scores`; empty without a truth.
+        The result of `relative_scores`; empty if the true pairs are unknown.
     n_shared : int
         Number of rows whose partner is known.
     """
@@ -391,8 +395,8 @@ class Outcome(Reported):
         return f"{told} Of {links}, an estimated {min(100 * share, 99.9):.1f} % are right."
 
     def report(self, **figures: Any) -> Report:
-        """A report of the verdict, its reason, the links, and their quality as anchors if the true pairs
-        are known."""
+        """A report with the verdict, its reason and the links. If the true pairs are known, it also has the
+        quality of the links as anchors."""
         result = self.result
         facts = {"verdict": self.verdict, "success": self.linked, "reason": result.reason}
         facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
@@ -416,7 +420,7 @@ class Outcome(Reported):
         return score_table({_SETS[form]: scores for form, scores in self.scores.items()})
 
     def wrong(self) -> Pairs:
-        """The wrong anchors except seeds: source id and the id that it was matched with."""
+        """The wrong anchors, as pairs of a source id and the target id with which it was matched."""
         pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
         return tuple(pair for pair in pairs if pair[0] != pair[1])
 
@@ -429,12 +433,12 @@ def relative_scores(
     k: int = 10,
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to all true
-    anchors, to the seeds, to the matched anchors ("found"), or to `BootstrapResult.vectors` ("found,
-    continuous").
+    """Form → metric → score. The metrics are Jaccard, MRR ("paper" convention) and cosine of the relative
+    spaces. The form says which anchors the spaces are relative to: all true anchors, the seeds, the matched
+    anchors ("found"), or `BootstrapResult.vectors` ("found, continuous").
 
-    Scores use shared rows except seeds, anchors and rows matched with one; empty for fewer than k + 2 of
-    them. ``center=False`` reproduces the paper.
+    Scores use the shared rows, without seeds, anchors and rows that are matched with an anchor. If fewer than
+    k + 2 rows remain, the result is empty. ``center=False`` reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(source.index.isin(known_ids((source, target))))
@@ -459,7 +463,7 @@ def relative_scores(
 
 
 def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
-    """The shared rows except anchors and rows matched with one; None if no row is left."""
+    """The shared rows, without anchors and rows that are matched with an anchor. None if no row is left."""
     ids = known_ids((source, target))
     used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
     return Split.held_out(ids, used) if len(used) < len(ids) else None
@@ -467,13 +471,13 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
 
 _ROUND = 1.2e-8  # seconds per pair of rows
 _LARGE_ROUNDS = 3  # rounds over all rows
-_STARTS = 2.1e-3  # seconds per row, of all starts from clusters
+_STARTS = 2.1e-3  # seconds per row, for all starts from clusters
 
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
-    """The settings of linking: method, seeds, anchors and rows. `pairs` are seeds by id; without them
-    `n_seeds` shared ids are drawn.
+    """The task that links two spaces, with its settings: method, seeds, anchors and rows. `pairs` are the
+    seeds, by id. Without `pairs`, `n_seeds` shared ids are drawn as seeds.
 
     Examples
     --------
@@ -531,12 +535,12 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     )
 
     def to_record(self) -> dict[str, Any]:
-        """The fields, without a default precision, as version 0.1.0 wrote it."""
+        """The fields as a record. A default precision is left out, because version 0.1.0 did not have it."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Expected seconds on two idle cores, within a factor of two."""
+        """The expected time in seconds on two idle cores, correct within a factor of two."""
         n, m = (min(len(space), self.rows or len(space)) for space in spaces)
         first = min(n, m, 4000)
         if self.method == "paper":
@@ -587,8 +591,8 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """The shuffled target, the seeds, the source anchors whose partners are searched, and the true pairs
-        (source id → target id)."""
+        """Four values: the shuffled target, the seeds, the source anchors whose partners are searched, and
+        the true pairs (source id → target id)."""
         shared = known_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
@@ -611,8 +615,8 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
 
 
 def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
-    """The space with only its `rows` most frequent (or first) rows and the ids in `also`; the whole space for
-    None."""
+    """The space with only its `rows` most frequent rows, or its first rows if it has no counts, and the rows
+    with the ids in `also`. If `rows` is None, the whole space."""
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
@@ -621,7 +625,8 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 
 
 def rows_it_takes(*spaces: LatentSpace) -> str:
-    """Sentences on the number of rows needed to link without pairs, and on the number in these spaces."""
+    """Sentences on the number of rows that linking without pairs needs, and on the number that these spaces
+    have."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     requirement = (
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
@@ -634,7 +639,8 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe, figure="bootstrap"):
-    """A figure of matched rows and hidden pairs by round, or of the published method's error."""
+    """A figure of matched rows and hidden pairs by round. For the published method, it shows the error by
+    step."""
 
     source: SpaceSpec
     target: SpaceSpec
@@ -654,8 +660,8 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapScores(BootstrapRounds):
-    """A figure of Jaccard, MRR and cosine with true anchors, seeds and matched anchors, with chance
-    levels."""
+    """A figure of the scores (Jaccard, MRR, cosine) with true anchors, seeds and matched anchors, and their
+    chance levels."""
 
     figure: ClassVar[str] = "bootstrap-scores"
 
@@ -669,7 +675,8 @@ class BootstrapScores(BootstrapRounds):
 
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
-    """Name → one value per round, 0 … 1; for the published method, its error relative to the first."""
+    """Name of a line → one value per round, 0 … 1. For the published method, the value is the error relative
+    to the first step."""
     found = {"hidden pairs found": [r.found for r in rounds]}
     own = {"rows matched": [r.pairs / r.rows for r in rounds]}
     if method == "paper":
@@ -678,7 +685,7 @@ def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
 
 
 def rounds_chart(method: str, by_round: Mapping[str, Sequence[float]], note: str = "") -> Lines:
-    """A chart of `shares`."""
+    """A chart of the lines in `shares`."""
     lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
     x_title, look = "step" if method == "paper" else "round", {"y_range": (0, 1.02), "n_direct": len(lines)}
     return Lines(lines, x_title, "share", note=note, **look)
