@@ -1,4 +1,4 @@
-"""The ASGI app: Streamlit behind the guard; the first page's data load while the server starts."""
+"""The ASGI app: Streamlit behind the guard. The data of the first pages load while the server starts."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from streamlit import App
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
+if str(ROOT) not in sys.path:  # Streamlit adds only the folder of this file
     sys.path.insert(0, str(ROOT))
 
 from app import live, sharing  # noqa: E402
@@ -35,7 +35,8 @@ threading.Thread(
 
 @asynccontextmanager
 async def announced(_: App) -> AsyncIterator[None]:
-    """A lifespan that announces the address. The port is known by then, and requests wait for it."""
+    """A lifespan that prints the address of the app. At this point the port is known, and no request has been
+    answered."""
     sharing.confine_if_reachable()
     entry.announce()
     yield

@@ -1,4 +1,5 @@
-"""Sessions that share an app: browser keys, and the uploads, saved sessions and jobs of each session."""
+"""Sessions that share an app: the keys of browsers, and the uploads, saved sessions and jobs of each
+session."""
 
 from __future__ import annotations
 
@@ -33,12 +34,12 @@ from relcore.runs.store import Store
 
 
 def keep_upload(uploaded: Any, folder: Path) -> Path:
-    """Write an uploaded file into the session's folder, below a folder named after the content."""
+    """Write an uploaded file into the session's folder. Its subfolder is named after the file's content."""
     content = uploaded.getbuffer()
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
     name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
     path = place / (name if name.strip(". ") else "upload")
-    if not path.exists() or path.stat().st_size != len(content):  # cut short by an earlier version
+    if not path.exists() or path.stat().st_size != len(content):  # an earlier version may have cut it short
         try:
             with new_folder(place) as made:
                 write(made / path.name, content)
@@ -51,9 +52,9 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder for uploads, readable by this account only.
+    """A folder for uploads that only this account can read.
 
-    Raises a SpaceError where another account made the folder that holds them all.
+    Raises a SpaceError if another account made the folder that holds all uploads.
     """
     root = all_uploads()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,17 +69,18 @@ def make_folder(folder: Path) -> Path:
     return folder
 
 
-# A browser's key: a secret cookie that no script can read and no other site can send. It names the browser's
-# saved sessions and uploads. The cookie's name depends on the store, because a browser sends all cookies of a
-# host to each of its ports.
+# A browser's key is a secret cookie. No script can read it, and no other site can send it. It identifies the
+# saved sessions and uploads of the browser. The cookie's name depends on the store, because a browser sends
+# the cookies of a host to all ports of this host.
 
-KEPT_DAYS = 7  # after the last use
+KEPT_DAYS = 7  # days after the last use
 _KEY = re.compile(r"([0-9a-f]{64})([0-9a-f]{64})")
 
 
 @cache
 def _secret() -> bytes:
-    """The secret that signs browser keys. It lies in the store; a new one if the store keeps none."""
+    """The secret that signs browser keys. It lies in the store. If the store cannot keep it, each start has a
+    new one."""
     with suppress(OSError, StoreError, NotWritten):
         path = Store().root / "secret"
         if _own_bytes(path) is None:
@@ -90,7 +92,7 @@ def _secret() -> bytes:
 
 
 def _own_bytes(path: Path) -> bytes | None:
-    """The 32 bytes of a file that only this account can read or write; None for any other file."""
+    """The content of a 32-byte file that only this account can read and write. For any other file, None."""
     with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         about, content = os.fstat(file.fileno()), file.read(33)
         own = about.st_uid == os.getuid() and not about.st_mode & 0o077
@@ -103,7 +105,7 @@ def signature(*parts: str) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two secrets are equal; the time does not depend on where they differ."""
+    """Whether two secrets are equal. The comparison takes the same time wherever they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
@@ -112,22 +114,22 @@ def key_cookie() -> str:
 
 
 def key_in(cookies: Mapping[str, Any]) -> str:
-    """The browser's key in its cookies; "" if there is none, or if it was not issued here."""
+    """The browser's key in its cookies. If there is none, or this app did not issue it, ""."""
     sent = cookies.get(key_cookie(), "")
-    found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # AppTest has a stand-in for cookies
+    found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # AppTest replaces the cookies by a mock
     return found[1] if found and is_same(found[2], signature("key", found[1])) else ""
 
 
 def browser_key() -> str:
-    """The key of this session's browser; "" if it keeps no cookies."""
+    """The key of this session's browser. If the browser keeps no cookies, ""."""
     return key_in(st.context.cookies)
 
 
-# Saved sessions and uploads of a browser. Their folders are named by two hashes of its key, so neither name
-# reveals the other.
+# The saved sessions and the uploads of a browser lie in two folders. Two different hashes of its key name the
+# folders, so one name does not reveal the other.
 
-MOST_SAVED = 10**9  # bytes of all saved sessions
-MOST_UPLOADED = 10 * 10**9  # bytes of all uploads that are kept
+MOST_SAVED = 10**9  # most bytes of all saved sessions together
+MOST_UPLOADED = 10 * 10**9  # most bytes of all kept uploads together
 
 
 def _hidden_name(key: str, what: bytes) -> str:
@@ -143,8 +145,8 @@ def uploads_of(key: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove the remains of killed servers, and saved sessions and uploads that are too old or too large
-    together."""
+    """Remove what killed servers left behind. Also remove saved sessions and uploads that are too old, and
+    the oldest ones if all together are too large."""
     sweep_temporary()
     for folder in all_uploads().glob("*~*~*~*"):
         if has_ended(folder.name):
@@ -166,8 +168,8 @@ def sweep() -> None:
                 write(root / _MARKS, json.dumps(unused).encode())
 
 
-# A clock may jump by days, before the app starts or after. So a later start removes what looks too old, a day
-# after the start that saw it first; within a run, a monotonic clock counts.
+# A wrong clock may be days off. So what looks too old is removed only by a later start of the app, at least a
+# day after the start that first found it too old. During a run, a monotonic clock limits the time.
 DAY, _MARKS = 86_400, "unused"
 _started = time.time(), time.monotonic()
 
@@ -178,7 +180,7 @@ def _now() -> float:
 
 
 def _marks(root: Path) -> dict[str, float]:
-    """For each folder, when a start of the app first found it too old."""
+    """For each folder, the time at which a start of the app first found it too old."""
     with suppress(OSError, SpaceError):
         return records.from_json(dict[str, float], parse((root / _MARKS).read_bytes(), _MARKS), _MARKS)
     return {}
@@ -192,15 +194,16 @@ def age(path: Path) -> float:
 
 
 def confine_if_reachable() -> None:
-    """Treat the app as shared if the server listens on more than this machine's own address."""
-    # AppTest has a stand-in there
+    """Treat the app as shared if other machines can reach the server."""
+    # AppTest replaces the runtime by a mock.
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"
 
 
 def own_address(address: str | None) -> bool:
-    """Whether only this machine reaches a server at this address; an empty address means all interfaces."""
+    """Whether only this machine can reach a server at this address. An empty address means all network
+    interfaces."""
     try:
         return address == "localhost" or ip_address(address or "0.0.0.0").is_loopback
     except ValueError:
@@ -218,7 +221,7 @@ class Member:
     made : set of str
         Keys of the jobs and encodings that the session submitted.
     found : set of str
-        Keys of encodings of its data that the store had already.
+        Keys of encodings of its data that were in the store already.
     stopped : set of str
         Keys of jobs that the session no longer waits for.
     owner : str
@@ -244,8 +247,8 @@ class Member:
         return st.runtime.get_instance().is_active_session(self._session)
 
     def uploads_folder(self) -> Path:
-        """The folder of the browser's uploads, which is kept, or one that is removed when the session
-        ends."""
+        """The folder for uploads. If the browser has a key, it is the browser's folder and is kept. If not,
+        it is removed when the session ends."""
         if self._key:
             return make_folder(self._folder)
         if self._folder is None:
@@ -258,7 +261,7 @@ class Member:
             os.utime(self._folder)
 
     def wanted_by_others(self, key: str) -> bool:
-        """Whether another active session submitted this job or made this encoding, too."""
+        """Whether another active session also submitted this job or made this encoding."""
         others = [member for member in list(_members) if member is not self]
         return any(key in member.made - member.stopped and member.is_active for member in others)
 
@@ -268,7 +271,7 @@ def is_open(owner: str) -> bool:
 
 
 def open_folder() -> str | None:
-    """The data folder that this session chose, if it may read it."""
+    """The data folder that this session chose. If there is none, or the session may not read it, None."""
     folder = st.session_state.get("spaces.folder")
     with suppress(SpaceError):
         return folder if folder and readable_path(folder) else None

@@ -1,4 +1,4 @@
-"""The page Migrate: choosers, the verdict, and the steps after it."""
+"""The tab New model of Migrate: choosers, the verdict, and the next steps."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ MOST_QRELS = 50_000_000  # bytes
 
 @dataclass(frozen=True, eq=False)
 class MigrateSetup:
-    """The spaces of the old and the new model, and of both models' queries if there are judged ones."""
+    """The spaces of the old and the new model. If queries are chosen, also the spaces of both models'
+    queries."""
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
@@ -89,13 +90,14 @@ class MigrateSetup:
         return self.spaces[1]
 
     def items(self, queries: bool = False) -> Items | None:
-        """Texts and pictures of the corpus, or of the queries if they have spaces of their own."""
+        """Texts and pictures of the corpus. With `queries`, those of the queries if these have spaces of
+        their own."""
         source, target = self.specs[2:] if queries and self.task.judgements else self.specs[:2]
         return items_of(replace(Workspace(), source=source, target=target))
 
 
 def choose(workspace: Workspace) -> MigrateSetup | None:
-    """Draw the choosers; None if the choices do not fit together, after the page has shown why."""
+    """Draw the choosers. If the choices do not fit together, the page shows why, and None is returned."""
     example = starting_models(jobs.queue().store.finished) or ()
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
     own = (workspace.source, workspace.target)
@@ -141,7 +143,8 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 def _queries_and_judgements(
     queries: Sequence[SpaceSpec | None],
 ) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
-    """The queries and their judgements, if there are any; both empty until both models' queries are there."""
+    """The spaces of the queries, and their judgements. Until the queries of both models are chosen, both are
+    empty."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
     if None in queries:
         if uploaded or any(queries):
@@ -192,7 +195,7 @@ def _pairing(pair: Match, random_state: int) -> Pairing:
 
 
 def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
-    """Whether rows of the same id belong together; if not, the page says so and offers Link."""
+    """Whether rows with the same id really are the same thing. If not, the page says so and offers Link."""
     old, new = setup.specs[:2]
     label = "Link the rows"
     try:
@@ -271,7 +274,8 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
-    """Draw one verdict and its cost: for the size of the user's corpus, with that of the rows here below."""
+    """Draw the verdict and its cost. If `for_corpus` is the verdict for the size of the user's corpus, the
+    verdict for the rows loaded here stands below it."""
     head, rest = lead(result)
     if for_corpus:
         first, _, more = for_corpus.partition(". ")
@@ -282,7 +286,7 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
 
 
 def _options(result: MigrationResult, rate: Rate, note: str) -> None:
-    """Draw the options with their gains and costs, and below each name what it does."""
+    """Draw the options with their gains and costs. Below each name, the table says what the option does."""
     html = Table(shown=result.overview(rate), caption=note).html()
     for name, told in result.explained.items():
         html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
@@ -308,14 +312,15 @@ _RELEVANT = {
 
 
 def _cells(cells: Cells, key: str) -> None:
-    """Draw a table of texts, the head first, without columns of dashes."""
+    """Draw a table of texts. The first line is the head. Columns that contain only dashes are left out."""
     columns, *lines = cells
     table = pd.DataFrame(lines, columns=columns)
     st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key=key)
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """The answer and the reason; the sentence about blind answers is not shortened."""
+    """The answer and the reason. If the verdict comes from blind judgements, its sentences are shown
+    in full."""
     if result.verdict.headline:
         head, _, rest = result.verdict.headline.partition(". ")
         return head, rest
@@ -323,12 +328,13 @@ def lead(result: MigrationResult) -> tuple[str, str]:
     return head, rest[:1].upper() + rest[1:]
 
 
-TOKENS_PER_WORD = 1.3  # of English
-_ROWS = "migrate.rows-{}"  # the key of the field, by the number of rows here
+TOKENS_PER_WORD = 1.3  # for English
+_ROWS = "migrate.rows-{}"  # key of the field; it depends on the number of rows loaded here
 
 
 def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
-    """Draw fields for the rows of the user's corpus and the price of embedding them; returns both."""
+    """Draw fields for the number of rows in the user's corpus and for the price of embedding them. Returns
+    both."""
     encoder, place = setup.specs[1].encoder, digest_of(setup.digests)[:8]
     seconds = (encoder.seconds(result.n_corpus) or 0.0) / result.n_corpus if encoder else 0.0
     words = [len(text.split()) for text in _texts(setup, setup.old.ids[:1000])]
@@ -407,14 +413,15 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 _OPTIONS = ("re-embed", "bridge", "twice", "cascade")
-_PICTURE, _LONGEST = 120, 400  # pixels; characters
+_PICTURE, _LONGEST = 120, 400  # most pixels of a picture; most characters of a text
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
-    """The result with the verdict of finished blind judgements, a clear verdict if there is one."""
+    """The result with the verdict of finished blind judgements, if there are any. A clear verdict comes
+    before an unclear one."""
     ended = []
     for option in _judgeable(result):
-        with suppress(SpaceError):  # no answers, or answers under other settings
+        with suppress(SpaceError):  # if there are no answers, or they belong to other settings
             state = setup.task.random_state
             ended.append(with_answers(result, setup.old.ids, _saved_answers(setup, option), state))
     found = [one for one in ended if one.verdict.option]
@@ -434,11 +441,11 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     _judge(setup, option, asked, tally(asked, _saved_answers(setup, option)).question is None)
 
 
-@st.fragment  # an answer draws the next question only: keys are pressed faster than the page is drawn
+@st.fragment  # as a fragment, an answer redraws only the question, which keeps up with fast keys
 def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], ended: bool) -> None:
     answers = _saved_answers(setup, option)
     found = tally(asked, answers)
-    if (found.question is None) != ended:  # then the verdict above the tab also changes
+    if (found.question is None) != ended:  # redraw the page, because the verdict above the tab changes, too
         st.rerun()
     if not asked:
         messages.info("Both find the same five rows for every query.", ":material/info:")
@@ -492,7 +499,7 @@ def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int)
             answer = Answer(question.query, question.keep, question.other, preferred)
             st.button(
                 label,
-                key=f"judge.{option}-{number}-{key}",  # a late key press cannot answer the next question
+                key=f"judge.{option}-{number}-{key}",  # a late key press must not answer the next question
                 shortcut=str(key),
                 on_click=_keep_answer,
                 args=(setup, option, answer),
@@ -508,7 +515,7 @@ def _keep_answer(setup: MigrateSetup, option: str, answer: Answer) -> None:
 
 
 def _items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
-    """The text or picture of each id as HTML; the id itself if it has neither."""
+    """The text or picture of each id as HTML. An id with neither is shown itself."""
     texts = items.texts(ids) if items else [""] * len(ids)
     pictures = items.pictures(ids, _PICTURE) if items and items.has_pictures else [""] * len(ids)
     lines = []
@@ -527,7 +534,7 @@ def _answers_key(setup: MigrateSetup, option: str) -> str:
 
 
 def _saved_answers(setup: MigrateSetup, option: str) -> BlindAnswers:
-    """The blind answers of this session, which may come from a saved file."""
+    """The blind answers of this session. They may come from a saved session."""
     with suppress(SpaceError):
         found = records.from_json(BlindAnswers, saved_value(_answers_key(setup, option)) or {}, "answers")
         if found.option == option:
@@ -763,7 +770,8 @@ def draw(workspace: Workspace) -> None:
     try:
         setup = choose(workspace)
         if setup and belong(workspace, setup):
-            # An own pair waits for a click; after its first result, other settings start by themselves.
+            # The comparison of the user's own pair waits for a click. After its first result, a change of a
+            # setting starts the comparison by itself.
             known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
             look = {"label": "Compare the options", "details": setup.details}
             look["unasked_seconds"] = STARTS_ITSELF * known
@@ -781,7 +789,7 @@ def draw(workspace: Workspace) -> None:
     show_verdict(setup, result)
     st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():
-        # without judgements, to judge is the next step
+        # Without judgements, judging is the next step, so it is open.
         look = {"expanded": unjudged and part is judge_blind, "key": f"migrate.{name}"}
         with st.expander(name, on_change="rerun", **look) as opened:
             if opened.open:

@@ -1,4 +1,5 @@
-"""The rows of Papers in Research: filter, tables side by side, and links to the places that explore them."""
+"""The tab Papers of Research: filter the rows, compare their tables side by side, and open the places that
+explore them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}
 _DIRECTION = re.compile(r".*?(?P<direction>, (?P<source>[^,]+) → (?P<target>[^,]+)).*")
-_WIDE = 8  # columns; with more, half a page is too narrow
+_WIDE = 8  # columns; tables with more columns need the whole width
 
 
 def small_print(text: str, what: str = "") -> str:
@@ -62,7 +63,7 @@ def small_print(text: str, what: str = "") -> str:
 
 
 def _box(table: Table, label: str, kind: str = "") -> str:
-    """A table that scrolls, with a label for screen readers."""
+    """A table that scrolls. `label` names it for screen readers."""
     name = escape(label, quote=True)
     return f'<div class="relscope-papers {kind}" tabindex="0" aria-label="{name}">{table.html()}</div>'
 
@@ -93,7 +94,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         by_label.setdefault(number.label, {})[number.metric] = number
 
     ends = row.published is not None and {"source", "target"} <= set(row.published.labels)
-    if ends:  # first the lines that compare with the printed ones
+    if ends:  # lines that compare with the printed numbers come first
         by_label = dict(sorted(by_label.items(), key=lambda item: "as published" not in item[0]))
 
     def tables(cell: Callable[[Number, str], str]) -> str:
@@ -101,7 +102,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         for label, by_metric in by_label.items():
             head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
             cells, titles = [label], [""]
-            if ends and (found := _DIRECTION.fullmatch(label)):  # in the columns of the printed table
+            if ends and (found := _DIRECTION.fullmatch(label)):  # use the columns of the printed table
                 cells = [label.replace(found["direction"], ""), found["source"], found["target"]]
                 titles = [row.published.labels[0], "source", "target"]
             lines = alike.setdefault((*titles, *by_metric), [[*titles, *head]])
@@ -132,7 +133,7 @@ def _in_unit(value: float, number: Number, unit: str) -> str:
 
 
 def _number(number: Number, unit: str) -> str:
-    """A number with its spread and its baseline, in percent as the paper prints it if that is the unit."""
+    """A number with its spread and its baseline. If `unit` is "%", shares are in percent, as in the paper."""
 
     def said(value: float) -> str:
         return _in_unit(value, number, unit)
@@ -170,7 +171,8 @@ def _short(value: float) -> str:
 
 
 def _rests_on(numbers: tuple[Number, ...]) -> str:
-    """``"n = 359, k = 10, mean ± deviation over 5"``; ranges where they differ."""
+    """The number of rows and the other conditions of these numbers: ``"n = 359, k = 10, mean ± deviation over
+    5"``. If they differ, the text gives ranges."""
     values = {
         "n = ": {number.n for number in numbers if number.n is not None},
         "k = ": {number.k for number in numbers if number.k is not None},
@@ -245,11 +247,12 @@ def _counts_in_words(found: Sequence[ClaimVerdict]) -> str:
     )
 
 
-Shown = dict[str, list[tuple[str, str]]]  # by verdict, the names of the data and how many comparisons hold
+Shown = dict[str, list[tuple[str, str]]]  # for each verdict, the names of the data and counts of comparisons
 
 
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
-    """The row's data by verdict; if there is no verdict, the reason with an empty list."""
+    """For each verdict, the data that got it. If there is no verdict, the reason is the only key, with an
+    empty list."""
     if row.repeats:
         return {f"the same experiment as {find_row(row.repeats).name}": []}
     by_word: Shown = {}
@@ -298,7 +301,8 @@ def _choose_rows(
 
 
 def _fits(row: PaperRow, asked: list[str]) -> bool:
-    """Whether the row has this name, or contains each of these words, numbers or parts of words."""
+    """Whether the search names this row, or the row contains all words of the search. Numbers must match as a
+    whole."""
     if rows := named_rows(" ".join(asked)):
         return row in rows
     studies = [STUDIES[kind].title for kind in studies_of(row)]
@@ -310,7 +314,7 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
 
 
 def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
-    """Draw one line with the verdict; the rest is drawn when it is open."""
+    """Draw one line with the verdict. The rest of the row is drawn only while it is open."""
     title = f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}"
     with st.expander(title, key=panel.open_key(row), on_change="rerun") as opened:
         if opened.open:
@@ -371,7 +375,8 @@ def _place(row: PaperRow) -> tuple[Place, str]:
 
 
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
-    """The run with the settings of the study, or of the page that draws the words."""
+    """The run with the settings of the study. If `kind` is "", the run with the settings of the page that
+    draws the words."""
     runs = (RUNS[name] for name in row.run_names())
     return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 
@@ -382,7 +387,8 @@ def _spec_of(row: PaperRow, kind: str) -> StudySpec:
 
 
 def _open(row: PaperRow, kind: str) -> None:
-    """Use the table's settings on its page, and open that page in the next run."""
+    """Apply the settings of the row's table to the page that explores it, and open this page in the
+    next run."""
     run = _run_of(row, kind)
     if kind:
         panel.open_spec(_spec_of(row, kind))

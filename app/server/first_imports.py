@@ -1,6 +1,7 @@
-"""Import and load the needs of the first pages while the server starts and the browser opens.
+"""Import the modules and load the data of the first pages while the server starts and the browser opens.
 
-One thread does it: two that enter packages with circular imports may see them half initialised.
+A single thread does this. If two threads import packages with circular imports, they may see modules that are
+only half initialised.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 import threading
 
-# With these every module of Start and Explore is there.
+# These import all modules of Start and Explore.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
     *("app.components.page", "app.saving", "app.toolbar", "app.spaces.shards"),
@@ -37,7 +38,7 @@ def wait() -> None:
 
 
 def spare_collector() -> None:
-    """Exclude modules from garbage collection: Streamlit runs a full collection after each run."""
+    """Exclude modules from garbage collection, because Streamlit runs a full collection after each run."""
     global _known_modules
     if len(sys.modules) != _known_modules:
         _known_modules = len(sys.modules)
@@ -48,12 +49,13 @@ def _import() -> None:
     for name in MODULES:
         importlib.import_module(name)
     _load_first_spaces()
-    # Streamlit looks for a console before its first element: now its look-up of all modules is cached
+    # Before its first element, Streamlit looks for a console. This call caches its slow look-up of all
+    # modules.
     inspect.stack()
 
 
 def _load_first_spaces() -> None:
-    """Load the bundled words and their digests, unless `relscope app` was given files."""
+    """Load the bundled words and their digests. If files were given to `relscope app`, do nothing."""
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
     from relcore.encoders.words import BUNDLED

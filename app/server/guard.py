@@ -1,9 +1,9 @@
-"""The guard before every route and the WebSocket: it admits only the app's own pages, in a browser with
-the token.
+"""The guard checks every request, including those of the WebSocket. It admits only the app's own pages, and
+only in a browser that has shown the token.
 
-As in Jupyter, each start has a new token, so a link that is found later opens nothing. It is exchanged for
-cookies that outlive a restart, because a secret in the store signs them. If the app is shared, or the user
-chose the token, the cookies end with it.
+As in Jupyter, each start has a new token, so a link from an earlier start opens nothing. In exchange for the
+token, a browser gets cookies. They outlive a restart, because a secret in the store signs them. If the app is
+shared, or the user chose the token, the cookies are valid only as long as the token.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signature
 from relcore.base import access, environment
 
-_HEALTH = "/_stcore/health"  # asked by containers, which have no token, at whatever address they have
-_FETCHED_FIRST = "/_stcore/host-config"  # by a page's script, before it connects
+_HEALTH = "/_stcore/health"  # containers ask for it, without a token and at any address
+_FETCHED_FIRST = "/_stcore/host-config"  # a page's script loads it before it connects
 _TRIES, _SECONDS = 10, 60
-_UNGUESSED = 32  # characters: too long to be guessed
-_MOST_BYTES = 4096  # of a form
+_UNGUESSED = 32  # from this number of characters on, nobody can guess a token
+_MOST_BYTES = 4096  # most bytes of a form
 _PAGE = Path(__file__).with_name("login.html").read_text(encoding="utf-8")
 _ASK = "This app asks for a token: open the link that the terminal in which it was started shows."
 _WRONG = "This is not the token of this app. Each start can have a new one: copy what the terminal shows now."
 _TOO_MANY = "Too many wrong tokens. Wait a minute, then try again."
 _NOT_OWN = "This request comes from another site, or names a host that this app does not answer for."
-# A second protection behind `app.plain_text`. Streamlit and Plotly need scripts within the page, and compile
-# some.
+# A second protection behind `app.plain_text`. It must allow inline scripts and compiled scripts, because
+# Streamlit and Plotly use them.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
     b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
@@ -52,7 +52,8 @@ POLICY = (
 )
 
 
-# Streamlit's script for charts takes a second to load, so pages that begin with a chart name it at once.
+# Streamlit's script for charts takes a second to load. So the answers for pages that begin with a chart name
+# this script at once.
 _CHARTS = [
     f"<./static/js/{script.name}>; rel=modulepreload".encode()
     for script in (Path(streamlit.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
@@ -61,10 +62,10 @@ _WITH_CHARTS = ("connect", "stitch", "migrate", "research", "studies")
 
 
 class Gate:
-    """The rule for entering: a browser must show the token; without a token everybody may enter.
+    """The rule for admission: a browser must show the token. If there is no token, everybody is admitted.
 
-    `once` is the token of the link that a browser is started with. Other accounts see it in the list of
-    processes, so it works once, and only in a browser of this account.
+    `once` is the token in the link that Relscope opens in a browser. Other accounts can read it in the list
+    of processes, so it works only once, and only in a browser of this account.
     """
 
     def __init__(self, token: str = "", chosen: bool = False) -> None:
@@ -74,8 +75,8 @@ class Gate:
 
     @classmethod
     def of_environment(cls) -> Gate:
-        """The gate by RELSCOPE_TOKEN and RELSCOPE_NO_TOKEN. Processes started later do not inherit the
-        token."""
+        """The gate that RELSCOPE_TOKEN and RELSCOPE_NO_TOKEN describe. The token is removed from the
+        environment, so processes started later do not inherit it."""
         chosen = access.chosen_token()
         os.environ.pop(access.TOKEN, None)
         if environment.flag(access.NO_TOKEN):
@@ -83,7 +84,8 @@ class Gate:
         return cls(chosen or secrets.token_urlsafe(32), bool(chosen))
 
     def pass_of(self, key: str, port: int, days_ago: int = 0) -> str:
-        """The pass of this browser on a day. It names the day, so that a stolen pass expires, too."""
+        """The signed pass of this browser for a day. Because it depends on the day, a stolen pass expires,
+        too."""
         day = str(int(time.time() // 86_400) - days_ago)
         return signature(
             "pass", key, str(port), day, self.token if self._chosen or access.is_shared() else ""
@@ -93,7 +95,7 @@ class Gate:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
 
     def refusal(self, offered: str, asked: HTTPConnection) -> str:
-        """The reason why the offered token does not open the app; "" if it does."""
+        """The reason why the offered token does not open the app. If it does, ""."""
         if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
             self.once = ""
             return ""
@@ -108,7 +110,8 @@ class Gate:
     def announce(self) -> None:
         """Print the link and, if there is a screen, open the app in a browser.
 
-        The link has the server's own address: at `localhost`, another account may listen over IPv6.
+        The link contains the server's own address instead of `localhost`, because another account may listen
+        at `localhost` over IPv6.
         """
         address = config.get_option("server.address")
         link = get_url(address if own_address(address) else net_util.get_internal_ip())
@@ -119,12 +122,12 @@ class Gate:
 
 
 def _of_this_account(scope: Scope) -> bool:
-    """Whether this account holds the other end of a loopback connection. True if the system does not tell:
-    only Linux shows other accounts the arguments of a browser."""
+    """Whether a process of this account made this loopback connection. If the system does not tell, True:
+    only on Linux can other accounts read the arguments of a browser."""
     tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
     if not tables:
         return True
-    if b"x-forwarded-for" in dict(scope["headers"]):  # then the sender may have forged `client`
+    if b"x-forwarded-for" in dict(scope["headers"]):  # behind a proxy, `client` may be forged
         return False
     with suppress(OSError):
         client, server = (
@@ -138,11 +141,12 @@ def _of_this_account(scope: Scope) -> bool:
 
 
 class Guard:
-    """Middleware that passes requests of the app's own pages from admitted browsers; others get the login
-    page.
+    """Middleware that passes requests from the app's own pages in admitted browsers. Other browsers get the
+    login page.
 
-    It adds the Content-Security-Policy to every answer, and the cookies to the first one of a visit. Files
-    for this machine are not compressed: that would take longer than to send them over the loopback.
+    It adds the Content-Security-Policy to every answer, and the cookies to the first answer of a visit. Files
+    for this machine are not compressed, because compression would take longer than sending them over the
+    loopback.
     """
 
     def __init__(self, app: ASGIApp, entry: Gate) -> None:
@@ -173,7 +177,7 @@ class Guard:
         await answer(scope, receive, with_headers)
 
     async def _answer(self, asked: HTTPConnection, receive: Receive, entered: bool) -> tuple[ASGIApp, bool]:
-        """The app that answers the request, and whether the answer also sets the cookies."""
+        """The app that answers the request, and whether its answer also sets the cookies."""
         scope, why = asked.scope, ""
         if scope["type"] == "websocket":
             return self._app if entered and _is_own(asked) else WebSocketClose(1008), False
@@ -183,7 +187,7 @@ class Guard:
             return PlainTextResponse(_NOT_OWN, 403), False
         page = "text/html" in asked.headers.get("accept", "")
         offered = asked.query_params.get("token") if scope["method"] == "GET" else None
-        if page and scope["method"] == "POST":  # from the login; the app takes no forms
+        if page and scope["method"] == "POST":  # the login page sends forms; the app accepts none
             offered = await _posted(Request(scope, receive))
         if offered is not None:
             why = "" if entered else self._entry.refusal(offered, asked)
@@ -214,15 +218,16 @@ class Guard:
 
 
 def _is_own(asked: HTTPConnection) -> bool:
-    """Whether the request names this server, and is not from a page of another scheme, host or port."""
+    """Whether the request names this server as its host, and no page of another scheme, host or port
+    sent it."""
     host, origin = asked.headers.get("host"), asked.headers.get("origin")
-    # A proxy in front of the app may speak TLS without saying so.
+    # A proxy in front of a shared app may use TLS although the app sees plain HTTP.
     schemes = ("http", "https") if access.is_shared() else (asked.scope["scheme"].replace("ws", "http"),)
     return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
 
 
 async def _posted(request: Request) -> str:
-    """The token in a form, by itself or within a link."""
+    """The token from a form. The user may paste the token itself or the whole link."""
     body = b""
     with suppress(ClientDisconnect):
         async for chunk in request.stream():
@@ -234,7 +239,7 @@ async def _posted(request: Request) -> str:
 
 
 def _without_token(asked: HTTPConnection) -> str:
-    """The same address without the token; relative, because a proxy may have shortened the path."""
+    """The same address without the token. It is relative, because a proxy may have shortened the path."""
     parts = asked.scope["query_string"].decode("latin-1").split("&")
     query = [part for part in parts if part and not part.startswith("token=")]
     last = quote(asked.scope["path"].rpartition("/")[2])

@@ -1,4 +1,5 @@
-"""Streamlit's command with a Ctrl-C that works at once: Streamlit's imports take seconds."""
+"""Streamlit's command, started so that Ctrl-C works at once even during Streamlit's imports, which take
+seconds."""
 
 import sys
 from pathlib import Path

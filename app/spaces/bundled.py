@@ -1,4 +1,4 @@
-"""Bundled vectors and datasets, and those in the data folder."""
+"""The bundled vectors and datasets, and those in the data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from relcore.files import reading
 from relcore.files.columns import size_in_words
 from relcore.runs.entries import digest_of
 
-_MOST_TABLES = 50  # in one folder
+_MOST_TABLES = 50  # most tables that are offered from one folder
 
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
@@ -43,7 +43,7 @@ def _tables_in(folder: str) -> list[str]:
 
 
 def draw() -> None:
-    """Draw the vectors and datasets that are bundled or lie in the data folder."""
+    """Draw the vectors and datasets that are bundled, and those in the data folder."""
     with st.container(horizontal=True, vertical_alignment="center"):
         kinds = ("Vectors", "Texts and pictures")
         kind = segments("What", kinds, "bundled.kind", label_visibility="collapsed")
@@ -56,7 +56,8 @@ def draw() -> None:
 
 
 def _data_folder() -> str | None:
-    """The folder whose files appear in the lists of datasets and spaces; None for RELSCOPE_DATA."""
+    """The folder that the user chose. Its files appear in the lists of datasets and spaces. None means
+    RELSCOPE_DATA."""
     usual = "A folder inside the data folder" if access.is_shared() else os.environ.get(access.DATA)
     folder = st.text_input(
         "Data folder",

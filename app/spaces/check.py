@@ -1,4 +1,5 @@
-"""Check: whether one model made the rows of an opened file; a sentence, a map and the ids."""
+"""Check whether one model made all rows of an opened file. The result is a sentence, a map and the ids of the
+rows."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ _NONE = "no reference"
 
 
 def draw(workspace: Workspace) -> None:
-    """Draw a switch, and the check below it; nothing without an opened file of more than 500 rows."""
+    """Draw a switch, and the check below it. If no opened file has more than 500 rows, draw nothing."""
     labels, opened = space_labels(workspace.spaces), []
     for spec in workspace.spaces:
-        with suppress(SpaceError):  # the table above names it
+        with suppress(SpaceError):  # the table above shows this error
             if spec.source == "file" and len(compute.load_space(spec)) > FEWEST_ROWS:
                 opened.append(spec)
     asks = "Check whether one model made all rows of a file"

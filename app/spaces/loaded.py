@@ -1,4 +1,4 @@
-"""The spaces of this session, their defects, and the rows that they share."""
+"""The spaces of this session, problems with their data, and the rows that they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relcore.spaces.space import LatentSpace
 
 
 def draw(workspace: Workspace, pair: Match | None) -> None:
-    """Draw the spaces of this session with their main properties; the rest is behind a switch."""
+    """Draw a table of this session's spaces with their main properties. A switch shows further properties."""
     st.subheader("In this session", anchor=False)
     rows, labels = [], space_labels(workspace.spaces)
     more = bool(st.session_state.get("spaces.more"))
@@ -34,7 +34,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
             rows[-1] |= {"note": space.note} if space.note else {}
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
-            if spec.source == "encoding":  # it is no longer in the store
+            if spec.source == "encoding":  # the store no longer has it
                 look = {"key": f"spaces.again-{digest_of(spec)}", "icon": ":material/replay:"}
                 st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn

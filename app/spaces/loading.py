@@ -1,4 +1,4 @@
-"""Load files as spaces, and pair the rows of two spaces without a common id."""
+"""Load files as spaces. If two spaces have no id in common, pair their rows."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
-Options = tuple[tuple[str, str], ...]  # of a spec
-ToLoad = tuple[SpaceSpec, str]  # with its size, if known
-Read = tuple[Columns, Options]  # how a table is read
+Options = tuple[tuple[str, str], ...]  # the options of a SpaceSpec
+ToLoad = tuple[SpaceSpec, str]  # a spec, and the size of the space in words if it is known
+Read = tuple[Columns, Options]  # how to read a table
 _AUTOMATIC, _NONE = "Automatic", "None"
 _CHOOSERS = {
     "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
@@ -57,24 +57,25 @@ _CHOOSERS = {
     ),
 }
 _ROLES = {option: role for role, option in OPTIONS.items()}
-_FAILED = "relscope.spaces-failed"  # spaces that could not be loaded, and why
-_OFFERED = "relscope.spaces-offered"  # without ids, to be compared once the user says how their rows pair
-_MOST_NAMES = 2_000  # columns in a chooser
-_COMPARED = 5000  # rows, from the first, that are compared in their order
-_FEW = 8  # number columns that could still be ids
-_MOST_NAMED = 3  # spaces in the name of a step
+_FAILED = "relscope.spaces-failed"  # for each space that could not be loaded, the error
+# Spaces without ids. They are compared once the user says how their rows are paired.
+_OFFERED = "relscope.spaces-offered"
+_MOST_NAMES = 2_000  # most columns in a chooser
+_COMPARED = 5000  # most rows whose order is compared, taken from the start
+_FEW = 8  # a file with no more number columns than this may use one as ids
+_MOST_NAMED = 3  # most spaces that the name of a step lists
 
 
 @compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
 def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Result:
-    """The result of a function that reads a file which this session may open; read again if the file has
-    changed."""
+    """The result of a function that reads a file. The session must have access to the file. If the file has
+    changed, it is read again."""
     return read(access.regular_file(access.readable_path(path)), *settings)
 
 
 @compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
-    """The files that are spaces, each with its table of metadata or None."""
+    """For each file that is a space, the table that describes its rows, or None."""
     described = {path for path in paths if reading.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
     joined = row_tables.with_their_tables(specs, in_order=False)
@@ -91,11 +92,11 @@ def describe(
     known: dict[Path, Read | None] | None = None,
     below: DeltaGenerator | None = None,
 ) -> ToLoad | None:
-    """What to load from a file, by choosers of its metadata, columns and matrix; None, with a message, while
-    one is unclear.
+    """The spec for a file, with the metadata, columns and matrix that the user chooses. While a choice is
+    unclear, a message says so, and None is returned.
 
-    `tables` may describe its rows, and `proposed` most likely does; `known` holds how tables were read, and
-    `below` shows their columns.
+    `tables` are tables that may describe the rows of the file, and `proposed` is the most likely one. `known`
+    holds how tables were read so far, and `below` is the place that shows their columns.
     """
     known = {} if known is None else known
     table = _choose_table(path, tables, proposed) if tables else None
@@ -110,7 +111,7 @@ def describe(
         return None
     chosen, (n, dimension) = matrix
     if not is_table and dimension is None:
-        compute.load_space(SpaceSpec("file", str(path), limit, options))  # raises the error of a wrong file
+        compute.load_space(SpaceSpec("file", str(path), limit, options))  # an invalid file raises its error
     if read:
         n, dimension = (
             (read[0].n, read[0].dimension) if is_table else (read[0].n if n is None else n, dimension)
@@ -128,7 +129,8 @@ def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
-    """The options that choose a matrix in the file, and its shape if known; None until one is chosen."""
+    """The options that choose a matrix in the file, and its shape if it is known. Until the user has chosen a
+    matrix, None."""
     matrices, usual = read_about(_matrices, path) if access.readable_path(path).is_file() else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
@@ -152,7 +154,7 @@ def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | N
 
 
 def _joined(path: Path, table: Path, columns: Columns) -> str:
-    """How `read_metadata` joins a table to a file of vectors."""
+    """A sentence on how `read_metadata` joins a table to a file of vectors."""
     if columns.place("ids") is not None and path.suffix.lower() != ".npy":
         return f"{plain_name(table.name)} is joined by id if this file has ids, else by row order."
     return f"Row 1 of {plain_name(table.name)} describes row 1 of this file, and so on."
@@ -172,9 +174,11 @@ def _choose_table(path: Path, tables: Sequence[Path], proposed: Path | None) -> 
 
 
 def choose_columns(path: Path, metadata: bool = False) -> Read | None:
-    """Draw the columns and their choosers; None, with a message, while a column is unclear.
+    """Draw the columns and their choosers, and return how to read the table. While a column is unclear, a
+    message says so, and None is returned.
 
-    For metadata every role becomes an option, so that a later guess changes nothing.
+    For metadata, the options state the role of every column, so a later change of the automatic roles has no
+    effect.
     """
     read = reading.metadata_columns if metadata else reading.column_roles
     encoding = sources.choose_encoding(path)
@@ -237,7 +241,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
         while taken := _columns_of_role(
             roles(choices), option
-        ):  # ignore columns that would get this role by default
+        ):  # columns that get this role by default are ignored
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
 
@@ -254,7 +258,7 @@ def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
         read_about(reading.first_cells, path, 3, encoding),
         {column.name for column in columns.columns},
     )
-    # A line of the overview may hold several columns: then the first is shown.
+    # A line of the overview may stand for several columns. Then the cells of the first column are shown.
     firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
         table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]
@@ -272,8 +276,8 @@ def draw_vectors() -> None:
     if "Vectors" not in kinds.values():
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
-            return  # others may be texts beside a few numbers, or vectors
-    head, body, more = st.container(), st.container(), st.container()  # keeps the buttons above the fold
+            return  # no vectors here: texts beside a few numbers, perhaps
+    head, body, more = st.container(), st.container(), st.container()  # the buttons in `head` stay at the top
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())
     asks = {
@@ -281,7 +285,7 @@ def draw_vectors() -> None:
         "spaces.first-duplicate": "ids must be distinct" in told,
     }
     titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
-    with head:  # next to their message
+    with head:  # shown beside the buttons that help
         for message in failed.values():
             messages.error(message)
         offered = _waiting_spaces(paths)
@@ -330,7 +334,7 @@ def draw_vectors() -> None:
 
 
 def _waiting_spaces(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
-    """The spaces that wait for the user to pair them, if their files are still there."""
+    """The spaces that wait for the user to pair their rows. If their files are no longer chosen, ()."""
     offered = st.session_state.get(_OFFERED, ())
     return offered if {Path(spec.name) for spec in offered} <= set(paths) else ()
 
@@ -343,8 +347,8 @@ def row_limit(key: str, usual: int) -> int:
 def _describe_all(
     paths: tuple[Path, ...], options: Options, limit: int, errors: DeltaGenerator
 ) -> dict[Path, ToLoad | None]:
-    """The spec to load from each file; None, with a message, for one that is unclear. `errors` lists
-    those that cannot be read."""
+    """The spec for each file. If a choice for a file is unclear, a message says so, and its spec is None.
+    Files that cannot be read are listed in `errors`."""
     proposed = tables_of(paths)
     tables = [path for path in paths if len(paths) > 1 and reading.is_metadata(path)]
     described: dict[Path, ToLoad | None] = {}
@@ -375,10 +379,10 @@ def _describe_all(
 
 
 def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
-    """Add the spaces that can be read, as one step; with `compare` the first two become source and target.
+    """Add the spaces that can be read, as one step. With `compare`, the first two become source and target.
 
-    Errors of the others are shown beside them; nothing is loaded if fewer than two spaces to compare are
-    left.
+    The errors of the other spaces are shown beside their files. If fewer than two spaces are left to compare,
+    nothing is loaded.
     """
     failed: dict[SpaceSpec, str] = {}
     for spec in specs:
@@ -414,7 +418,7 @@ def load(specs: Sequence[SpaceSpec], *, compare: bool = False) -> None:
     present, names = session.workspace(), _names(specs)
     known = tuple(dict.fromkeys((*present.spaces, *specs)))
     own = [spec for spec in known if spec not in BUNDLED]
-    if len(own) > 1 and (present.source, present.target) == BUNDLED:  # the user has not chosen others
+    if len(own) > 1 and (present.source, present.target) == BUNDLED:  # the user has not chosen another pair
         session.compare(f"load {names}", *own[:2], specs)
         session.announce(f"Loaded {names}. Explore compares them.")
     else:
@@ -429,15 +433,15 @@ def _names(specs: Sequence[SpaceSpec]) -> str:
 
 
 def _compare(specs: Sequence[SpaceSpec]) -> None:
-    """Load spaces as one step, the first two as source and target."""
+    """Load spaces as one step. The first two become source and target."""
     st.session_state.pop(_OFFERED, None)
     sources.forget()
     session.compare(f"load and compare {_names(specs)}", *specs[:2], specs)
 
 
 def _offer(specs: Sequence[SpaceSpec]) -> None:
-    """Offer to pair two spaces without ids: only the user knows whether row i of both is the same
-    item."""
+    """Ask how the rows of two spaces without ids are paired: only the user knows whether row i of both is the
+    same item."""
     spaces = list(map(compute.load_space, specs[:2]))
     first, second = (plain_name(space.name) for space in spaces)
     with st.container(border=True, key="unpaired"):
@@ -457,7 +461,8 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _common_table(specs: Sequence[SpaceSpec]) -> str | None:
-    """The table that describes two spaces without ids, if their rows also agree in its order."""
+    """The table that describes both of two spaces without ids, if the vectors also agree in the order of its
+    rows. If not, None."""
     table, spaces = specs[0].option("metadata"), list(map(compute.load_space, specs))
     if not table or table != specs[1].option("metadata") or not row_tables.pairs_in_order(specs, spaces):
         return None
@@ -470,7 +475,7 @@ def _score_in_order(spaces: Sequence[LatentSpace]) -> Score:
 
 
 def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
-    """Whether two spaces of equally many rows are similar in row order; a caption names the score."""
+    """Whether two spaces with equally many rows are similar in row order. A caption shows the score."""
     score = _score_in_order(spaces)
     agrees = score > score.null.high
     told = "rows agree, so they may be in the same order" if agrees else "rows do not agree in this order"
@@ -487,7 +492,7 @@ def _link_button(likely: bool) -> bool:
 
 
 def draw_unpaired(workspace: Workspace) -> None:
-    """Show examples of the two spaces' ids, and offer methods to pair their rows."""
+    """Show examples of the ids of both spaces, and offer methods that pair their rows."""
     ends = workspace.source, workspace.target
     spaces, labels = list(map(compute.load_space, ends)), space_labels(workspace.spaces)
     titles = [plain_name(labels[spec]) for spec in ends]
@@ -526,8 +531,8 @@ def draw_unpaired(workspace: Workspace) -> None:
 
 
 def _row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
-    """Whether the user clicked the button that pairs rows by their order; it is the main button if this is
-    `likely`."""
+    """Draw the button that pairs rows by their order, and return whether the user clicked it. If this pairing
+    is `likely`, it is the main button."""
     n, n_target = map(len, spaces)
     if n != n_target:
         st.caption(
@@ -565,15 +570,15 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
 
 
 def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
-    """Replace spaces by others as one step; raises a SpaceError if one cannot be read."""
+    """Replace spaces by others as one step. Raises a SpaceError if a new space cannot be read."""
     for spec in instead.values():
         compute.load_space(spec)
     session.set_workspace(step, session.with_spaces(session.workspace(), instead))
 
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """Both spaces with row numbers as ids if that is the likely pairing; else None."""
-    if "sample" in (source.source, target.source):  # their rows are in no common order
+    """Both spaces with row numbers as ids. If pairing by row number is not likely to be right, None."""
+    if "sample" in (source.source, target.source):  # samples are not in a common order
         return None
     try:
         likely = row_tables.pairs_by_rows(compute.load_space(source), compute.load_space(target))
@@ -583,9 +588,10 @@ def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, Spa
 
 
 def with_file_paths(described: Any) -> Any:
-    """The JSON with file paths restored: files are found by name and digest among those of this session.
+    """The JSON with the paths of its files restored. Each file is found by its name and digest among the
+    files of this session.
 
-    Raises a SpaceError where there is none.
+    Raises a SpaceError if a file is not found.
     """
     return with_paths(described, _find)
 
@@ -594,7 +600,7 @@ def _find(spec: Mapping[str, Any]) -> str:
     name, digest = spec["name"], spec.get("digest")
     if is_absolute(name) and access.readable_path(name).exists():
         return name
-    # a refusal would reveal that the file exists
+    # Skip files that the session may not read: an error would reveal that they exist.
     paths = [str(path) for path in _candidate_paths(spec) if access.may_read(path)]
     if paths:
         return next((path for path in paths if not digest or _digest(path, spec) == digest), paths[0])

@@ -1,4 +1,4 @@
-"""Folders of shards that are too large for the panes: a job draws a sample of their rows."""
+"""Folders of shards that are too large for the panes. A job draws a sample of their rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relcore.runs.jobs import Job
 from relcore.sharded.operations import SAMPLE, sample_job, sample_spec
 from relcore.sharded.space import ShardedSpace, filesystem
 
-_ASKED = "relscope.samples-asked"  # places and rows of the samples that are to be loaded
+_ASKED = "relscope.samples-asked"  # folders and number of rows of the samples to be loaded
 _KEEP = {"persist_state": "session"}
 
 
@@ -66,7 +66,7 @@ def draw() -> None:
 
 def _open_space(place: str) -> ShardedSpace | None:
     try:
-        filesystem(place)  # asks whether this session may read it, before the cache, which all sessions share
+        filesystem(place)  # checks access, because all sessions share the cache below
         return _headers(place)
     except SpaceError as error:
         messages.warning(error, icon=":material/folder_off:")
@@ -103,7 +103,7 @@ def _job(spec: SpaceSpec, n_rows: int) -> Job:
 
 
 def draw_sample_line(workspace: Workspace) -> None:
-    """Show how many rows were sampled of how many, and the command that uses all of them."""
+    """Show how many rows were sampled, out of how many. Add the command that scores all rows."""
     pair = workspace.source, workspace.target
     samples = [spec for spec in pair if spec.source == "sample"]
     samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]
@@ -126,6 +126,6 @@ def draw_sample_line(workspace: Workspace) -> None:
 
 
 def command(source: SpaceSpec, target: SpaceSpec) -> str:
-    """The command that scores every row of the folders of two samples."""
+    """The command that scores every row of the folders from which two samples were drawn."""
     whole = any(not is_address(spec.name) and is_one_space(Path(spec.name)) for spec in (source, target))
     return shlex.join(["relscope", "compare", source.name, target.name, *["--shards"] * whole])

@@ -1,4 +1,4 @@
-"""The files and names that a user gives, and their kind: vectors, texts or pictures."""
+"""The files and names that a user gives, and what they contain: vectors, texts or pictures."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ _VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": 
 
 
 _UPLOAD = "spaces.upload"
-_DROPPED, _EARLIER = "relscope.dropped", "relscope.dropped-earlier"  # not loaded yet; before Data was left
+# Uploaded files that are not loaded yet: on this visit to Data, and on earlier visits.
+_DROPPED, _EARLIER = "relscope.dropped", "relscope.dropped-earlier"
 
 
 def forget() -> None:
-    """Let files that were dropped leave with the page: they are loaded."""
+    """Forget uploaded files, because they are loaded. They disappear when the user leaves the page."""
     st.session_state[_DROPPED] = st.session_state[_EARLIER] = ()
 
 
 def _drop() -> None:
-    st.session_state[_DROPPED] = None  # known once they are kept
+    st.session_state[_DROPPED] = None  # `chosen` sets it when the files are saved
 
 
 def _dropped_earlier() -> tuple[Path, ...]:
-    """The files that were dropped before the page was left, each with a button that removes it."""
+    """Files that were uploaded before the user left the page. Each has a button that removes it."""
     kept = st.session_state
-    if _UPLOAD not in kept:  # the widget is new
+    if _UPLOAD not in kept:  # the user has come back to the page
         kept[_EARLIER] = tuple(dict.fromkeys((*kept.get(_EARLIER, ()), *(kept.get(_DROPPED) or ()))))
         kept[_DROPPED] = ()
     earlier = tuple(path for path in kept.get(_EARLIER, ()) if path.exists())
@@ -76,8 +77,9 @@ def _dropped_earlier() -> tuple[Path, ...]:
 
 
 def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
-    """The files that were dropped or named, and the name of a hub's dataset. All kinds share the widgets, so
-    dropped files stay when the kind changes, and when another page was visited."""
+    """The files that the user uploaded or named, and the name of a dataset on the Hugging Face hub. All kinds
+    share the same widgets, so uploaded files stay when the user chooses another kind or visits another page.
+    """
     told, formats, example = HOLDS[kind]
     st.caption(told)
     earlier = _dropped_earlier()
@@ -121,7 +123,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def kind_of(path: Path) -> Kind:
-    """The most likely content of a file or folder; "vectors" if unknown."""
+    """The most likely content of a file or folder. If it is unknown, "Vectors"."""
     path, suffix = access.readable_path(path), path.suffix.lower()
     if path.is_dir():
         if reading.is_one_space(path):
@@ -141,7 +143,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def known_kind(path: Path) -> Kind:
-    """As `kind_of`; "vectors" for a file that cannot be read, whose error is shown when it is loaded."""
+    """The content by `kind_of`. For a file that cannot be read, "Vectors"; loading it will show the error."""
     try:
         return kind_of(path)
     except SpaceError:
@@ -149,7 +151,8 @@ def known_kind(path: Path) -> Kind:
 
 
 def offer(kind: Kind, paths: Sequence[Path]) -> None:
-    """Say that these files contain something else, and offer to open them as that."""
+    """Say that these files contain something other than was chosen, and offer to open them as what
+    they are."""
     names = quote([path.name for path in paths[:3]])
     messages.info(
         f"{names}{' …' * (len(paths) > 3)} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
@@ -159,7 +162,7 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
 
 
 def _show_digits() -> None:
-    st.session_state.pop("encode.entry", None)  # the digits are the first dataset
+    st.session_state.pop("encode.entry", None)  # opens on the first dataset, which is the digits
     st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 
 
@@ -168,7 +171,7 @@ def _be(kind: Kind) -> None:
 
 
 def picture_folder(paths: Sequence[Path]) -> Path:
-    """A folder of the session with these picture files, or with the content of an archive."""
+    """A folder of the session that contains these picture files, or the content of an archive."""
     first = paths[0]
     stamps = compute.file_stamps(paths)
     place = session.uploads_folder() / digest_of("pictures", list(map(str, paths)), stamps)[:16]
@@ -187,7 +190,7 @@ def picture_folder(paths: Sequence[Path]) -> Path:
 
 
 def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
-    """The paths of this kind. Picture files become one folder, after the archives and folders."""
+    """The paths with this kind of content. All picture files together become one folder, which comes last."""
     found = [
         path for path in paths if known_kind(path) == kind or (kind == "Texts" and _is_damaged_table(path))
     ]
@@ -198,13 +201,13 @@ def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
 
 
 def _is_damaged_table(path: Path) -> bool:
-    """Whether a file is a damaged table, so that reading it as texts gives the better error."""
+    """Whether a file is a damaged table. Reading such a file as texts gives the better error."""
     return path.suffix.lower() in reading.OF_TEXTS and path.is_file() and not reading.first_kinds(path)
 
 
 def choose_encoding(path: Path) -> str | None:
-    """The encoding of a text file, "" for the likely one; a chooser unless that is UTF-8. None until it is
-    known."""
+    """The encoding of a text file. For the detected encoding, "". If it is not UTF-8, a chooser is drawn.
+    Until the user has chosen, None."""
     if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
         return ""
     found = None

@@ -1,4 +1,4 @@
-"""The store: its encodings and size, and buttons that add and remove entries."""
+"""The store: its encodings, its size, and buttons that add and remove entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from relcore.runs.entries import ENVIRONMENT, Summary, digest_of
 
 
 def draw() -> None:
-    """Draw the tab; a shared app shows only the entries of this session."""
+    """Draw the tab. In a shared app, it shows only the entries of this session."""
     store = jobs.queue().store
     mine = map(store.summary, session.member().made) if is_shared() else store.summaries()
     entries = [entry for entry in mine if entry is not None]
@@ -39,7 +39,8 @@ def draw() -> None:
         )
     encodings = [entry for entry in entries if "encoder" in entry.metadata]
     if encodings:
-        # By name: the order of last use changes with a look, and a selected row would become another.
+        # Sort by name. Looking at an entry changes the order of last use, and then another row would be
+        # selected.
         _encodings(sorted(encodings, key=lambda entry: (entry.metadata["name"], _settings(entry))))
     else:
         st.caption("There are no encodings yet. Texts and pictures are encoded above, each once.")
@@ -95,10 +96,10 @@ def _encodings(encodings: list[Summary]) -> None:
 
 
 def _settings(entry: Summary) -> str:
-    """The settings of an encoder that differ from its defaults."""
+    """The settings of an encoder that differ from their defaults, in words."""
     try:
         encoder = encoder_from_json(entry.metadata["encoder"])
-    except SpaceError:  # an encoder of a script's own
+    except SpaceError:  # the encoder comes from a script, not from Relscope
         return ""
     values = [(setting, getattr(encoder, setting.name)) for setting in settings_of(type(encoder)).values()]
     return ", ".join(
@@ -118,7 +119,7 @@ def _add(chosen: list[Summary]) -> None:
 
 
 def _remove(keys: list[str]) -> None:
-    """Remove these entries; in a shared app not those that another session made, too."""
+    """Remove these entries. In a shared app, keep entries that another session also made."""
     member = session.member()
     for key in keys:
         if not (is_shared() and member.wanted_by_others(key)):

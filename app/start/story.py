@@ -1,5 +1,5 @@
-"""The story: five steps on real words, then stitching; each step has an address, and arrow keys move between
-steps."""
+"""The story has six steps: five on real words, and one on stitching. Each step has an address, and the arrow
+keys move between steps."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from relcore.spaces.matching import Match
 
 MODELS = "Word2Vec", "FastText"
 N_ANCHORS = int(DEFAULT_ANCHORS.split(" ")[1])
-_NEAREST = 60  # words around each pivot on a map
+_NEAREST = 60  # words drawn around each example word
 _USUAL = Workspace()
-_AXES = {  # of the two maps
+_AXES = {  # axes of the two maps, for their titles
     OWN: ("own axes", "own axes"),
     "absolute": ("own axes", "same axes"),
     "relative": ("by similarities", "by similarities"),
@@ -50,7 +50,7 @@ _AXES = {  # of the two maps
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The bundled words of both models, and the rows that are drawn."""
+    """The bundled words of both models, and the words that are drawn."""
 
     pair: Match
     drawn: View
@@ -67,29 +67,29 @@ def words() -> Words:
 
 
 def anchors(pair: Match, n: int = N_ANCHORS) -> tuple[str, ...]:
-    """The anchors that Explore opens with, or another number of them by the same strategy and random
-    state."""
+    """The anchors with which Explore opens. With another `n`, that number of anchors by the same strategy and
+    random state."""
     strategy, _, random_state = session.anchors_origin(Workspace(anchors_from=DEFAULT_ANCHORS))
     return compute.select_anchors(pair, n, strategy, random_state)
 
 
 def score(pair: Match, form: str, by: tuple[str, ...] = ()) -> Score:
-    """The mean reciprocal rank as in Explore; its `top1` is the share of rows that match."""
+    """The mean reciprocal rank as in Explore. Its `top1` is the share of rows that match."""
     settings = _USUAL.projection, _USUAL.k, _USUAL.convention
     return compute.live_scores(pair, form, by, *settings, alone=True)["mrr"]
 
 
 def chance(found: Score) -> str:
-    """The chance level in words: one of all rows is nearest."""
+    """The chance level in words: the probability that the right one of all rows is nearest."""
     return percent(1 / found.n)
 
 
 def draw_maps(
     of: Words, form: str, key: str, pair: Match | None = None, by: tuple[str, ...] = (), second: str = ""
 ) -> None:
-    """Both models in one representation, turned for display as in Explore; stars are anchors.
+    """Draw maps of both models in one representation, turned for display as in Explore. Stars are anchors.
 
-    `second` names the target if it is not FastText.
+    `second` is the name of the second model if it is not FastText.
     """
     theme, names = exports.theme(), of.names
     palette = np.array([*theme.category_colors(len(of.drawn.category_names)), theme.neutral])
@@ -112,7 +112,7 @@ def _maps(
     picture = compute.pca_coordinates(pair, drawn, form, by, *settings)
     turned = orient_pairs({form: picture}, reference, pair, _USUAL.reduction)[form][0]
     ends = [(xy.min(axis=0), xy.max(axis=0)) for xy in turned]
-    if form != OWN:  # one scale for both
+    if form != OWN:  # both maps have one scale
         low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
         ends = [(low, high)] * 2
     titles = [f"{name}, {axes}" for name, axes in zip(models, _AXES[form], strict=True)]
@@ -128,7 +128,7 @@ _IDEAS = {
     "absolute": "but different coordinates.",
     "relative": "Similarities to anchors ★ agree.",
 }
-_STITCHING = 6  # step of the story
+_STITCHING = 6  # number of this step
 
 
 def _compare_words() -> None:
@@ -136,7 +136,7 @@ def _compare_words() -> None:
 
 
 def front(begin: Callable[..., None]) -> None:
-    """Draw the front page; the callback `begin` opens a step of the story."""
+    """Draw the front page. The callback `begin` opens a step of the story."""
     of = words()
     by = anchors(of.pair)
     st.html(
@@ -167,7 +167,7 @@ def front(begin: Callable[..., None]) -> None:
         " nearly the same picture.",
     )
     _examples(begin)
-    # Streamlit sends the maps before these scores, which take half a second the first time.
+    # Streamlit sends the maps before it computes these scores, which take half a second the first time.
     shared, relative = score(of.pair, "absolute"), score(of.pair, "relative", by)
     _show_share(
         found[1],
@@ -219,7 +219,8 @@ def _example(key: str, icon: str, title: str, **does: Any) -> bool:
 
 
 def share_number(found: Score, meaning: str) -> str:
-    """The share of rows that match as a large number, with its chance level and number of rows."""
+    """The share of rows that match, as a large number in HTML. Its chance level and the number of rows stand
+    below."""
     measured = f"By chance {chance(found)}. {found.n_queries:,} words were tried, drawn from {found.n:,}."
     return (
         f'<p class="relscope-number"><b>{percent(found.top1)}</b> <span>{linked_html(meaning)}</span></p>'
@@ -228,7 +229,8 @@ def share_number(found: Score, meaning: str) -> str:
 
 
 def columns(shares: Mapping[str, float | None], now: str) -> str:
-    """A chart with a column for each name: the share of rows that match; None leaves the column empty."""
+    """A column chart as HTML. Each name has a column with the share of rows that match. If the share is None,
+    the column is empty."""
     drawn = "".join(
         f'<div class="{"now" if name == now else ""}"><b>{"" if share is None else percent(share)}</b>'
         f'<i style="height:{100 * (share or 0):.1f}%"></i><span>{plain_html(name)}</span></div>'
@@ -240,11 +242,11 @@ def columns(shares: Mapping[str, float | None], now: str) -> str:
     return f'<div class="relscope-columns{many}" aria-hidden="true">{drawn}</div>'
 
 
-RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # eight anchors
-STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors
-FEW, SOME = 5, 50  # anchors
+RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter")  # the eight anchors of step 3
+STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors on the slider
+FEW, SOME = 5, 50  # numbers of anchors in the step on failures
 _SAME = "of the words lie nearest to the same word in the other model"
-_CHOICES = 3000  # of the most frequent words
+_CHOICES = 3000  # the chooser offers this number of the most frequent words
 
 
 @dataclass(frozen=True)
@@ -304,7 +306,7 @@ def ruler() -> None:
     {"drag": _draw_dragging, "words": _word_by_anchors, "plane": _plane}[shown]()
 
 
-_DRAGGED = "story.dragged"  # the anchors after one was moved
+_DRAGGED = "story.dragged"  # the anchors after the user has moved one
 
 
 def _draw_dragging() -> None:
@@ -386,12 +388,12 @@ def _word_by_anchors() -> None:
 
 
 def _rows(names: list[str], values: np.ndarray) -> dict[str, tuple[float, ...]]:
-    """For each name its two values, from values (2, m)."""
+    """For each name, its values in the two models, from `values` (2, m)."""
     return dict(zip(names, map(tuple, values.T.tolist()), strict=True))
 
 
 def _similarities(pair: Match, row: int) -> np.ndarray:
-    """The similarities of a word to `RULERS` in both models, (2, 8)."""
+    """The similarities (2, 8) of a word to `RULERS` in both models."""
     return np.stack([space[row] for space in compute.represent(pair, "relative", RULERS, ProjectionSpec())])
 
 
@@ -454,14 +456,15 @@ def how_many() -> None:
 
 
 def _tried_shares(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
-    """The share for each setting of this step that was tried; None for the others."""
+    """For each setting of this step that the user has tried, the share of rows that match. For the other
+    settings, None."""
     tried = st.session_state.setdefault(key, {})
     tried[name] = found.top1
     return {name: tried.get(name) for name in names}
 
 
 class Case(NamedTuple):
-    """A comparison with a pair and anchors that may fail."""
+    """A comparison that may fail: a pair of spaces, the anchors, and the name of the second model."""
 
     pair: Match
     by: tuple[str, ...]
@@ -515,7 +518,7 @@ def when_it_fails() -> None:
 
 
 def stitching() -> None:
-    from app.stitch import digits  # the first screen does not need its imports
+    from app.stitch import digits  # not at the top, because the first screen does not need it
 
     digits.draw(columns, 380 if st.session_state.get(_PRESENTS) else 260)
 
@@ -571,7 +574,8 @@ STEPS = (
 
 
 STYLE = Path(__file__).parents[2] / "assets" / "start.css"
-# No bars and tighter spacing: each step fits a screen of 1366 × 768; on a larger one type and maps grow.
+# Hide bars and reduce spacing, so that each step fits a screen of 1366 × 768. On a larger screen, text and
+# maps grow.
 LARGE = """<style>
 html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-toolbar, .st-key-autosave, [data-testid="stHeader"] { display: none; }
@@ -600,7 +604,8 @@ _PRESENTS = "story.presents"
 def page() -> None:
     st.html(STYLE)
     number = step()
-    # Each step has a place of its own: what was there before goes at once, not once the new one is drawn.
+    # Each step has its own container, so the previous step disappears at once and not only after the new one
+    # is drawn.
     if not number:
         with st.container(key="front"):
             front(go_to)
@@ -616,7 +621,7 @@ def page() -> None:
         if not st.session_state.get(_PRESENTS):
             st.html(title)
         places = [st.container() if one is other else st.empty() for other in STEPS]
-        # A popover opens upwards where the window ends below it.
+        # The browser opens a popover upwards if there is no room below it.
         with st.popover(f"Exercise: {one.question}", icon=":material/quiz:", width="stretch"):
             st.markdown(with_links(one.answer))
         with places[number - 1]:
@@ -624,7 +629,7 @@ def page() -> None:
 
 
 def step() -> int:
-    """The step of the story in the address; 0 if there is none."""
+    """The step of the story in the address. Without a step, 0."""
     text = st.query_params.get(STEP, "")
     return int(text) if text in map(str, range(1, len(STEPS) + 1)) else 0
 
@@ -639,10 +644,10 @@ def go_to(number: int, presents: bool | None = None) -> None:
 
 
 def _navigation(number: int, title: str) -> None:
-    """Draw the buttons, and in a presentation the title beside them."""
+    """Draw the buttons. In a presentation, draw the title beside them."""
     last = len(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
-        # No key leaves the story: in front of a class one is pressed once too often.
+        # No key leaves the story, because in front of a class one easily presses a key once too often.
         st.button("Back", key="story.back", shortcut="Left" if number > 1 else None, **_to(number - 1))
         st.button(
             "Next" if number < last else "To the start",
@@ -652,7 +657,7 @@ def _navigation(number: int, title: str) -> None:
             **_to((number + 1) % (last + 1)),
         )
         presents = bool(st.session_state.get(_PRESENTS))
-        for other in range(1, last + 1):  # not a radio group, which would take the arrow keys
+        for other in range(1, last + 1):  # a radio group would catch the arrow keys
             look = "secondary" if other == number else "tertiary"
             st.button(
                 f"{other}",
@@ -664,7 +669,7 @@ def _navigation(number: int, title: str) -> None:
         if presents:
             st.html(title, width="content")
         st.space("stretch")
-        # No toggle: the arrow keys do not reach the story while an input has the focus.
+        # This is no toggle: while a toggle has the focus, the arrow keys do not move between steps.
         st.button(
             "End the presentation" if presents else "Present the story",
             key="story.present",
@@ -682,7 +687,7 @@ def _to(number: int, presents: bool | None = None) -> dict[str, Any]:
 
 
 def reset() -> None:
-    """Reset the story to its first step; presenter mode stays."""
+    """Start the story again at its first step. Presenter mode stays as it is."""
     for key in [key for key in st.session_state if key.startswith("story.") and key != _PRESENTS]:
         del st.session_state[key]
     go_to(1)

@@ -1,4 +1,4 @@
-"""Draw a digit: the encoder of one network, the classifier of another."""
+"""Draw a digit: the encoder of one network is read by the classifier of another network."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 _NAMES = "CNN", "residual network"
 _DRAW = "Draw"
 _STITCHED = "the other's, by similarities"
-OPENS = "relscope.stitch-opens"  # whether Stitch opens on the digits
+OPENS = "relscope.stitch-opens"  # set if Stitch is to open on the digits
 
 
 def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
-    """Draw the example, with a pad of `size` pixels; `chart` gives the HTML of shares and stresses one."""
+    """Draw the example, with a drawing pad of `size` pixels. `chart` returns the HTML of a chart of shares,
+    in which one name is marked."""
     pad, answers, says = st.columns([1.1, 1.3, 1.2], gap="medium")
     with says:
         st.html(
@@ -46,7 +47,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
     with answers:
         look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
         chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
-    with pad:  # on screen while the heads are fitted
+    with pad:  # draw the pad first, because fitting the heads takes time
         label = "Draw a digit here with mouse, pen or finger"
         picture = drawing_pad("story.pad", label, size) if chosen == _DRAW else None
     setup, item = _setup(), None
@@ -65,7 +66,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         if chosen != _DRAW:
             item = _scan(dataset, stitching_of(setup), chosen)
         elif picture is not None:
-            with suppress(SpaceError):  # nothing stands out yet
+            with suppress(SpaceError):  # the picture shows nothing that stands out yet
                 item = made_like(picture, look_of(dataset), "drawing")
         if item is None:
             answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
@@ -81,7 +82,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
 
 
 def _scan(dataset: Dataset, stitching: Stitching, label: str) -> Image:
-    """The first scan with this label that no network and no classifier was trained on."""
+    """The first scan with this label on which no network and no classifier was trained."""
     tested = stitching.shared.ids[stitching.split.test]
     return dataset.item(int(np.flatnonzero(np.isin(dataset.ids, tested) & (dataset.labels == label))[0]))
 
@@ -96,8 +97,8 @@ def _setup() -> StitchSetup:
 
 @compute.cached(1)
 def _right() -> tuple[dict[str, float], int, float]:
-    """The mean share of right answers to the held-out digits by kind of classifier, their number, and the
-    chance level."""
+    """The mean share of held-out digits that each kind of classifier gets right, the number of these digits,
+    and the chance level."""
     run = stitching_of(_setup()).run()
     right = {method: answers == run.truth for method, answers in run.answers.items()}
     own = ~np.eye(len(right["relative"]), dtype=bool)
@@ -110,8 +111,8 @@ def _right() -> tuple[dict[str, float], int, float]:
 
 
 def table(answers: Answers, control: Answers) -> str:
-    """A table as HTML: the answer of each encoder with its own classifier, and with the other's by
-    similarities and, as a control, by coordinates."""
+    """A table as HTML. It shows the answer of each encoder with its own classifier, and with the other
+    classifier by similarities. As a control, it shows the other classifier's answer by coordinates."""
     rows, alone = "", [answers.answer(i, i) for i in range(2)]
     if len(set(alone)) > 1:
         says = and_list(f"the {name} says {answer}" for name, answer in zip(_NAMES, alone, strict=True))

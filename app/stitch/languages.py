@@ -1,4 +1,4 @@
-"""Languages: encoders of two languages, compared through pairs of sentences."""
+"""Languages: encoders of two languages, compared by means of pairs of sentences."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from relcore.stitch.languages import (
     retrieve,
 )
 
-_AT_ONCE = 2.5  # processor seconds, with loading the libraries
-_MOST_READ = 1000  # rows of a large table, so that a language model has read it within a minute
-MOST_PAIRS = 2000  # so that six methods take less than a second
-SHOWN = 60  # examples in the table
+_AT_ONCE = 2.5  # processor seconds, including the time to load the libraries
+_MOST_READ = 1000  # rows read of a large table; a language model encodes them within a minute
+MOST_PAIRS = 2000  # most pairs, so that six methods take less than a second
+SHOWN = 60  # number of examples in the table
 _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
 
-Columns = dict[str, DatasetSpec]  # the dataset of the sentences by the name of their language
+Columns = dict[str, DatasetSpec]  # for each language, the dataset of its sentences
 
 
 def parallel_tables(folder: str | None) -> dict[str, Columns]:
-    """Tables of the data folder with at least two text columns, by name."""
+    """The tables of the data folder with at least two columns of texts, by name."""
     tables = {}
     for entry in forms.available(folder):
         if entry.kind != "texts" or entry.spec.source not in ("file", "folder"):
@@ -61,7 +61,7 @@ def parallel_tables(folder: str | None) -> dict[str, Columns]:
 
 
 def encoders_for(n: int) -> list[Encoder]:
-    """Text encoders that need no network access."""
+    """The text encoders that need no network access, with settings for n texts."""
     return [TfidfSvd(max(2, min(300, n // 20 * 10)), min_texts=1), MiniLM((6,)), MiniLM((4,)), MiniLM((2,))]
 
 
@@ -70,8 +70,8 @@ def encoder_name(encoder: Encoder) -> str:
 
 
 def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
-    """The space of each side, from the store or encoded at once if that is quick; else None, with a
-    button."""
+    """The spaces of all sides. They come from the store, or are encoded at once if that is quick. If not,
+    draw a button that encodes them, and return None."""
     queue, missing, specs = jobs_.queue(), {}, []
     for name, dataset, encoder in sides:
         preview = forms.preview(dataset)
@@ -128,11 +128,11 @@ def draw(workspace: Workspace) -> None:
 
 
 def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
-    """The two spaces and, if their ids differ, the list that pairs them; None while something is missing."""
+    """The two spaces and, if their ids differ, the list of pairs. While something is missing, None."""
     tables = parallel_tables(sharing.open_folder())
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
     key = f"languages.source-{digest_of(list(tables))[:6]}"
-    if len(tables) > 1:  # too many for one row of choices
+    if len(tables) > 1:  # a list, because one row cannot show so many choices
         source = remembered(st.selectbox, "Pairs from", list(sources), key=key, width=320)
     else:
         source = segments("Pairs from", sources, key)
@@ -288,9 +288,9 @@ def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: Retrieval
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
-    """Sentences by id; {} if the dataset was removed or this session may not read it."""
+    """The sentences by id. If the dataset was removed, or this session may not read it, {}."""
     try:
-        dataset_place(dataset)  # before the cache, which all sessions share
+        dataset_place(dataset)  # checks access, because all sessions share the cache
         return _read_texts(dataset)
     except SpaceError:
         return {}

@@ -1,4 +1,5 @@
-"""Every encoder with every classifier: choosers, result, heat maps, the summary, one pair in detail."""
+"""Combine every encoder with every classifier: choosers, the result, heat maps, a summary, and one pair in
+detail."""
 
 from __future__ import annotations
 
@@ -49,18 +50,18 @@ from relcore.stitch.stitching import (
 )
 from relcore.stitch.try_it import why_not
 
-Cell = tuple[str, int, int]  # method, encoder, head
+Cell = tuple[str, int, int]  # method, number of the encoder, number of the classifier
 
-UNASKED_SECONDS = 20.0  # a longer computation waits for a click
-MOST_ENCODERS = 6  # by default, so that the table of thirty pairs can be read
+UNASKED_SECONDS = 20.0  # a longer computation starts only after a click
+MOST_ENCODERS = 6  # most encoders chosen by default, so that the table is readable
 _OWN, _SESSION = "own", "this session's"
 _PAIR, _TRY = "stitch.pair", "stitch.try"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
 
 
 def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
-    """Draw all choosers, for the session's spaces or an example. Returns the setup (None if incomplete) and
-    the container of the rarely used choosers."""
+    """Draw all choosers for the session's spaces or an example. Returns the setup (None while it is
+    incomplete) and the container of the rarely used choosers."""
     own = _candidates(workspace)
     titles = ({_OWN: "Spaces of this session"} if len(own) > 1 else {}) | EXAMPLES
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers"):
@@ -100,13 +101,14 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
 
 
 def _candidates(workspace: Workspace) -> list[SpaceSpec]:
-    """The session's labelled spaces. The bundled words are left out: too few of them have a label."""
+    """The session's spaces with labels. The bundled words are left out, because too few words have a
+    label."""
     specs = [spec for spec in workspace.spaces if spec.source != "bundled" and compute.digest_or_blank(spec)]
     return [spec for spec in specs if compute.load_space(spec).labels is not None]
 
 
 def _use(name: str, example: Example, specs: list[SpaceSpec]) -> None:
-    """Add an example's spaces to the session, or compute them on this machine."""
+    """Draw buttons that add an example's spaces to the session, or compute them on this machine."""
     seconds = jobs.total_seconds([encoder.seconds(example.n) for encoder in example.encoders])
     if specs:
         st.button(
@@ -133,8 +135,8 @@ def _encode(example: Example) -> None:
 
 
 def largest_family(specs: list[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> list[SpaceSpec]:
-    """The largest group of spaces that share rows and labels, of those with the chosen pair if there are
-    any; among equally large groups the one with more rows."""
+    """The largest group of spaces that share rows and labels. Groups that contain the chosen pair come first.
+    Among equally large groups, the one with more rows is returned."""
     spaces = dict(zip(specs, load_spaces(specs), strict=True))
     families = [
         [other for other in specs if other == spec or _alike(spaces[spec], spaces[other])] for spec in specs
@@ -145,7 +147,8 @@ def largest_family(specs: list[SpaceSpec], pair: Sequence[SpaceSpec] = ()) -> li
 
 @compute.cached(256)
 def _alike(first: LatentSpace, second: LatentSpace) -> bool:
-    """Whether two spaces share half of the smaller one's rows, with the same labels."""
+    """Whether two spaces share at least half of the smaller one's rows, and all shared rows have the same
+    labels."""
     rows = second.index.get_indexer(first.index)
     both = rows >= 0
     same = (first.labels[both] == second.labels[rows[both]]).all()
@@ -247,7 +250,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     ):
         return ()
 
-    def natural(label: str) -> list:  # "2" before "10"
+    def natural(label: str) -> list:  # sorts "2" before "10"
         parts = filter(None, re.split(r"(\d+)", label))
         return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
@@ -280,7 +283,7 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
 
 
 def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
-    """Draw the scores of all pairs; returns the best method, "" without a result."""
+    """Draw the scores of all pairs. Returns the best method. Without a result, ""."""
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every classifier.")
         return ""
@@ -319,7 +322,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
 
 
 def _told(methods: Sequence[str]) -> str:
-    """What the methods do, a sentence each."""
+    """One sentence on what each method does."""
     told = {
         "absolute": "Absolute: rows as they are.",
         "relative": "Relative: classifiers read similarities to anchors.",
@@ -334,7 +337,7 @@ def _told(methods: Sequence[str]) -> str:
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
     from relcore.figures.screen import matrices_figure
 
-    framed = cell and st.session_state.get(_PAIR)  # what stands in detail below
+    framed = cell and st.session_state.get(_PAIR)  # the pair that is shown in detail below
     picked = (result.spec.methods.index(cell[0]), *cell[1:]) if framed else None
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
     none = " Empty cell: no answer, because the dimensions differ." if missing else ""
@@ -343,7 +346,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     )
     data = stitch_matrices(result, metric, show)
     figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
-    # The key names the cell, because Streamlit ignores a second click on a selected cell.
+    # The key contains the selected cell, because Streamlit ignores a second click on a selected cell.
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
     _, common = short_names(result.encoders)
@@ -380,7 +383,7 @@ def _pick(cell: Cell | None) -> None:
 
 
 def _chosen(result: StitchResult) -> Cell | None:
-    """The selected cell, else the pair that loses most by the best method."""
+    """The selected cell. If none is selected, the pair that loses most by the best method."""
     method, encoder, head = map(st.session_state.get, _CELL)
     every = range(len(result.encoders))
     if method in result.spec.methods and encoder in every and head in every:

@@ -46,12 +46,14 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-_SHOWN, _PAD = 160, 300  # pixels: a picture's longer side, a side of the field to draw on
-_LISTED = 30  # possible answers
-_FITTED_AT_ONCE = 5.0  # seconds: a click on another method would take longer than to fit all
-_LONGEST_TEXT = 2000  # letters
-_LONGEST_ITEM = 1 << 20  # bytes that the browser may send while one types or draws
-_TEXT, _ANSWERS = "st-key-stitch-try-text", "relscope-all-answers"  # classes of the page
+# Pixels: the longer side of a picture that is shown, and the side of the drawing pad.
+_SHOWN, _PAD = 160, 300
+_LISTED = 30  # most possible answers that are listed
+# Up to this number of seconds, all methods are fitted together, so a change of the method is quick.
+_FITTED_AT_ONCE = 5.0
+_LONGEST_TEXT = 2000  # most characters of a text
+_LONGEST_ITEM = 1 << 20  # most bytes of a message that the browser sends for one item
+_TEXT, _ANSWERS = "st-key-stitch-try-text", "relscope-all-answers"  # CSS classes on the page
 _follow = st.components.v2.component("relscope_answers", js=scripts("channel", "answers"))
 
 
@@ -85,7 +87,7 @@ def _stitching_of(setup: StitchSetup, *spaces: LatentSpace) -> Stitching:
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """An item, and its true label if it is one of the test rows."""
+    """A text or picture. If it is a test row, `truth` is its true label."""
 
     item: str | Image
     truth: str = ""
@@ -100,7 +102,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             st.text_input,
             "A sentence",
             key=key,
-            live="200ms",  # the answers come by the channel
+            live="200ms",  # the answers come through the WebSocket
             placeholder="Type a sentence; every pair answers as you type",
             max_chars=_LONGEST_TEXT,
         )
@@ -131,7 +133,7 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
     sources = ({"draw": "Draw"} if look.on_dark else {}) | {"test": "Test row", "upload": "Upload"}
-    if not is_shared():  # the browser's camera belongs to this machine
+    if not is_shared():  # a shared app runs on another machine than the camera
         sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
     if source == "test":
@@ -144,7 +146,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     if source == "draw":
         label, name = "Draw here with mouse, pen or finger", "drawing"
         picture = drawing_pad("stitch.try-pad", label, _PAD)
-        with suppress(SpaceError):  # nothing stands out yet
+        with suppress(SpaceError):  # the picture shows nothing that stands out yet
             if picture is not None:
                 return _show_item(Item(made_like(picture, look, name)), caption_of(look))
         return None
@@ -154,7 +156,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
         if picture is None:
             return None
-        with suppress(SpaceError):  # no test row stands out yet
+        with suppress(SpaceError):  # the camera shows nothing that stands out yet
             seen = strokes_of(picture) if look.on_dark else picture
             return _show_item(Item(made_like(seen, look, name)), caption_of(look))
         return None
@@ -170,7 +172,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
 
 
 def caption_of(look: Look) -> str:
-    """The caption of a picture that was made like those of a dataset."""
+    """The caption of a picture that was converted to the form of a dataset's pictures."""
     fills = ", placed and thickened like the scans" if look.on_dark else ""
     size = f": {look.size[0]} × {look.size[1]} pixels{fills}" if look.size else ""
     return f"As the encoders see it{size}"
@@ -193,7 +195,7 @@ def _look(digest: str, _dataset: Dataset):
     return look_of(_dataset)
 
 
-# An HTML table takes a tenth of the time of Plotly, which matters while typing.
+# While one types, speed matters: an HTML table takes a tenth of the time that Plotly takes.
 
 STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
 
@@ -230,7 +232,7 @@ def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
 
 
 def draw(setup: StitchSetup | None, best: str = "") -> None:
-    """Draw the answers of all pairs to a new item, at first by the `best` method."""
+    """Draw the answers of all pairs to a new item. At first, they are those by the `best` method."""
     st.html(STYLE)
     if setup is None:
         st.caption(
@@ -258,8 +260,9 @@ def draw(setup: StitchSetup | None, best: str = "") -> None:
 
 @st.fragment
 def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: str) -> None:
-    """Draw the answers, as a fragment: a keystroke redraws only this part."""
-    first_imports.spare_collector()  # else the modules of encoders are visited after each keystroke
+    """Draw the answers. As a fragment, only this part is redrawn after a keystroke."""
+    # Each keystroke starts a garbage collection, which would otherwise visit the encoders' modules.
+    first_imports.spare_collector()
     try:
         first = next(iter(encoders.values()))
         methods = {name: METHODS[name] for name in setup.spec.methods}
@@ -291,7 +294,8 @@ def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: s
 
 @dataclass(frozen=True, eq=False)
 class ItemOffer(live.Offer):
-    """The answers to one item, also while it is typed or drawn; `truths` are labels of test sentences."""
+    """The answers to the present item, and to each item that the user types or draws. `truths` are the labels
+    of test sentences."""
 
     setup: StitchSetup
     stitching: Stitching
@@ -312,13 +316,13 @@ class ItemOffer(live.Offer):
         return self
 
     def read(self, message: bytes) -> tuple[str, int] | None:
-        """What is typed, or the picture as a data URI; None where it is too long or no text."""
+        """The typed text, or the picture as a data URI. If the message is too long or no text, None."""
         with suppress(UnicodeDecodeError):
             return (message.decode(), 0) if len(message) <= _LONGEST_ITEM else None
         return None
 
     def answer(self, request: tuple[str, int], overtaken: Callable[[], bool]) -> bytes:
-        """The answers as HTML in UTF-8, nothing for an item that cannot be encoded."""
+        """The answers as HTML in UTF-8. If the item cannot be encoded, nothing."""
         dataset = next(encoder.dataset for encoder in self.encoders if encoder)
         with suppress(SpaceError):
             if dataset.kind == "texts":
@@ -330,10 +334,10 @@ class ItemOffer(live.Offer):
         return b""
 
     def answered(self, item: Item) -> tuple[Answers, str]:
-        """The answers by the chosen method, and those by all methods as HTML."""
+        """The answers by the chosen method, and the answers by all methods as HTML."""
         started = time.perf_counter()
         rows = rows_of(self.encoders, [item.item])
-        # A drawing differs from scans: test rows do not say how sure a pair should be.
+        # The threshold for unsure answers was found on test rows. Drawings differ too much from these.
         reject = isinstance(item.item, str)
         every = {
             name: answers_of(self.stitching, name, rows, reject_unsure=reject)
@@ -360,13 +364,13 @@ class ItemOffer(live.Offer):
 
 
 def _answer_in_words(answers: Answers) -> str:
-    """The most frequent answers of stitched pairs, as HTML; "" if no pair answers."""
+    """The most frequent answers of stitched pairs, as HTML. If no pair answers, ""."""
     leaders, count, n = answers.verdict()
     return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {n} pairs" if n else ""
 
 
 def other_methods(every: Mapping[str, Answers]) -> str:
-    """The most frequent answers of stitched pairs by each method, as HTML; "" without methods."""
+    """For each method, the most frequent answers of stitched pairs, as HTML. If there are no methods, ""."""
     told = [
         f"{plain_html(METHODS[name].title)}: {told}"
         for name, answers in every.items()

@@ -1,4 +1,5 @@
-"""Choose a study by its question, see its time, run, stop and resume it; the store keeps the runs."""
+"""Choose a study by its question, see how long it takes, run, stop and resume it. The store keeps the
+runs."""
 
 from __future__ import annotations
 
@@ -34,11 +35,12 @@ _TOPIC, _KIND = "studies.topic", "studies.kind"
 
 
 def choose_study() -> Study | None:
-    """Draw choosers of a topic and one of its questions, and a search over all topics."""
+    """Draw choosers of a topic and of one of its questions, and a field that searches all topics."""
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     topics = dict.fromkeys(study.topic for study in studies.values())
     finished = queue().store.finished
-    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # with a picture
+    # The page opens on a study with finished runs, so that it shows a picture.
+    opening = next((kind for kind in studies if finished and kind in finished.groups), None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
         topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
         look = {"placeholder": "anchors, Fig. 6, trained …", "icon": ":material/search:", "width": 260}
@@ -56,7 +58,7 @@ def choose_study() -> Study | None:
         return messages.info(f"No study measures {rows[0].name}. Papers shows it.", ":material/menu_book:")
     if not kinds:
         return messages.info("No study matches. Change the search.", ":material/search_off:")
-    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # a question of another topic
+    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # the remembered study belongs to another topic
         st.session_state[_KIND] = kinds[0]
 
     if len(kinds) == 1:
@@ -65,7 +67,7 @@ def choose_study() -> Study | None:
         st.markdown(f"**{plain(study.question)}**  \n:small[{plain(f'{study.title} · {study.paper}')}]")
         return study
 
-    def stay() -> None:  # as the search chose
+    def stay() -> None:  # the topic follows the study that the search found
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
     kind = remembered(
@@ -95,7 +97,7 @@ def choose_options(study: Study, workspace: Workspace) -> StudySpec:
 def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
     if not option.choices:
-        given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
+        given = _GIVEN + look["key"]  # the value from a study file, until the user moves the toggle
         on = remembered(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
         if given := st.session_state.get(given):
             return given
@@ -107,7 +109,7 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     look |= {"format_func": option.shown, "options": list(option.choices)}
     if option.is_tuple:
         look |= {"selection_mode": "multi", "default": option.default}
-        # Pills cannot require a choice if they allow several.
+        # Pills that allow several choices cannot require one, so an empty choice means the default.
         return remembered(st.pills, option.label, **look) or option.default
     if len(option.choices) > 5:
         return remembered(st.selectbox, option.label, index=look["options"].index(option.default), **look)
@@ -116,14 +118,14 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
 
 
 def _json_with_digest(spec: SpaceSpec) -> str:
-    """A space with its digest, so that a changed file makes new runs."""
+    """A space as JSON with its digest. If the file changes, the digest makes new runs."""
     return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
 
 
 def introduce(study: Study) -> None:
-    """Draw links to the papers' tables and figures that the study reproduces."""
+    """Draw links to the tables and figures of papers that the study reproduces."""
     if rows := rows_of_study(study.kind):
-        compared = sorted(rows, key=lambda row: "nothing to measure" in row.why_not)  # these come last
+        compared = sorted(rows, key=lambda row: "nothing to measure" in row.why_not)  # those come last
         _row_links(compared, "In the papers:")
 
 
@@ -143,7 +145,7 @@ def _row_links(rows: Sequence[PaperRow], label: str, with_paper: bool = False) -
 
 
 def open_key(row: PaperRow) -> str:
-    """The widget key that says whether a row of Papers is open."""
+    """The widget key that tells whether a row of Papers is open."""
     return f"papers.open-{row.id}"
 
 
@@ -176,7 +178,8 @@ def control(runs: StudyRuns) -> None:
                 f" can leave this page, or stop and resume."
             )
         return
-    made, n_left = runs.bundled_group(store), len(runs.missing(store, own=True))  # with Relscope
+    # `made` is set if these runs come with Relscope.
+    made, n_left = runs.bundled_group(store), len(runs.missing(store, own=True))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came, n_here, total = "", len(runs) - n_left, counted(len(runs), "run")
         if made:
@@ -217,7 +220,8 @@ def _follow(runs: StudyRuns) -> None:
 
 
 def _stop(runs: StudyRuns) -> None:
-    """Stop all runs in the background, because each stop waits for a process; the page says so meanwhile."""
+    """Stop all runs in another thread, because each stop waits for a process. Meanwhile the page says that
+    they are stopping."""
     st.session_state[_STOPPING] = runs.spec
     threading.Thread(target=runs.stop, args=(queue(),), daemon=True).start()
 
@@ -260,7 +264,7 @@ def open_spec(spec: StudySpec) -> None:
 
 
 def _price(runs: StudyRuns, own: bool = False) -> str:
-    """The expected time, for a label."""
+    """The expected time, as the end of a label."""
     store, n_workers = queue().store, queue().n_workers
     so_far = " at the pace so far" * (0 < len(runs.missing(store, own)) < len(runs))
     return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
@@ -283,14 +287,15 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    if live and runs.bundled_group(queue().store):  # no count: the bar above is drawn at another moment
+    # No counts here, because the bar above may be newer or older than this part.
+    if live and runs.bundled_group(queue().store):
         own = _table(runs, own=True)
         waits = "Until your first run is done, the runs of Relscope are shown."
         st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
     answer, colon, rest = report.sentence.partition(": ")
-    whole = not colon or "(" in answer  # not an answer and what it rests on, but one sentence
+    whole = not colon or "(" in answer  # the sentence has no answer that can be printed apart
     st.markdown(f"**{plain(report.sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
     chart = _figure(runs, table)
     if chart and not live:
@@ -304,8 +309,8 @@ def _results(runs: StudyRuns, live: bool) -> None:
 
 
 def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
-    """The table of the runs, those of this machine before those of Relscope, or the `own` ones alone. Each is
-    read once, because a finished run never changes."""
+    """The table of the runs. A run of this machine replaces the same run that came with Relscope. With `own`,
+    only runs of this machine. Each run is read once, because a finished run never changes."""
     keys = [key for key in runs.keys if not (own and queue().store.bundled_group(key))]
     rows = {number: row for number, key in enumerate(runs.keys) if key in keys and (row := _row(key))}
     return pd.DataFrame.from_dict(rows, orient="index")
@@ -313,7 +318,7 @@ def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
 
 def _row(key: str) -> dict[str, Any] | None:
     known, store = _rows(), queue().store
-    place = key, store.bundled_group(key) is None  # a run that came with Relscope may be repeated here
+    place = key, store.bundled_group(key) is None  # a run that came with Relscope may be run here again
     if place not in known and (row := run_row(key, store)):
         known[place] = row
     return known.get(place) if store.has(key) else None
@@ -342,7 +347,7 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
         chart = chosen if chosen in charts else chart
     if runs.study.reading:
         st.caption(f"How to read it: {plain(runs.study.reading)}")
-    figure = chart_exportable(charts[chart]).interactive(exports.theme())  # its conclusion is shown above it
+    figure = chart_exportable(charts[chart]).interactive(exports.theme())  # its conclusion stands above
     exports.chart(figure, f"{place}.{runs.study.kind}.figure-{chart}")
     return chart
 
@@ -359,7 +364,7 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
 
 
 def draw_finished(spec: StudySpec, place: str) -> None:
-    """Draw the conclusion and the charts of the finished runs, if there are any."""
+    """If there are finished runs, draw their conclusion and their charts."""
     runs = StudyRuns(study_of(spec.kind), spec)
     if not (table := _table(runs)).empty:
         conclusion = plain(runs.study.conclusion(spec.settings, table))

@@ -1,5 +1,5 @@
-"""The tab Universe: many models in one space, how well they agree, a shared map, and files of translated
-rows."""
+"""The tab Universe: many models in one common space, how well they agree, a shared map, and files of
+translated rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    picture = st.container(width=320 + 160 * len(specs))  # wide cells are hard to compare
+    picture = st.container(width=320 + 160 * len(specs))  # narrow cells are easier to compare
     with choosers:
         metric = st.selectbox(
             "Score",
@@ -113,12 +113,12 @@ def _heat_map(workspace: Workspace, by_name: dict[str, SpaceSpec], result: PairS
         if chosen := pair_of(points, drawn):
             session.guarded(compare, *chosen)
 
-    # The key names the pair, because Streamlit ignores a second click on a selected cell.
+    # The key contains the selected pair, because Streamlit ignores a second click on a selected cell.
     exports.chart(figure, f"all-pairs.map-{results.place_of(pair)}", picked=pick)
 
 
 def compare(source: SpaceSpec, target: SpaceSpec) -> None:
-    """Open Explore with this pair in the next run; spaces of an example are added to the session."""
+    """Open Explore with this pair in the next run. Spaces of an example are added to the session."""
     spaces = session.workspace().spaces
     new = tuple(spec for spec in (source, target) if spec not in spaces)
     step = f"compare {space_name(source)} and {space_name(target)}"
@@ -129,7 +129,7 @@ def compare(source: SpaceSpec, target: SpaceSpec) -> None:
 def pair_of(
     points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
 ) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the clicked cell; None on the diagonal or without a selection."""
+    """The two spaces of the clicked cell. On the diagonal, or without a click, None."""
     if not points:
         return None
     _, i, j = points[0]["customdata"]
@@ -222,14 +222,15 @@ def page(workspace: Workspace) -> None:
 
 
 def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
-    """Those of these spaces that only an order that nobody has confirmed pairs with another one."""
+    """Those of these spaces whose rows are paired with another of them only by their order, which nobody has
+    confirmed."""
     return [
         one for one in specs if any(compute.is_paired_by_order(one, other) for other in specs if other != one)
     ]
 
 
 def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
-    """Draw the question how the rows of these spaces are paired; nothing without spaces."""
+    """Ask how the rows of these spaces are paired. If there are no spaces, draw nothing."""
     if not specs:
         return
     with st.container(border=True, key="universe.unpaired"):
@@ -250,9 +251,9 @@ def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
 def _largest_sharing_group(
     specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec] = (), sure: bool = False
 ) -> list[SpaceSpec]:
-    """The largest group of spaces of which each shares rows with another one, in their order; among equal
-    groups, that of the present pair. If `sure`, rows whose pairing nobody has confirmed do not count.
-    """
+    """The largest group in which each space shares rows with another space of the group. The spaces keep
+    their order. Of equally large groups, the one with the present pair is returned. If `sure`, rows paired
+    only by an unconfirmed order do not count as shared."""
 
     def share(one: SpaceSpec, other: SpaceSpec) -> bool:
         return isinstance(compute.shared_rows(one, other), int) and not (
@@ -269,7 +270,8 @@ def _largest_sharing_group(
 
 
 def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[list[SpaceSpec], UniverseSpec]:
-    linked = {base_of(spec) for spec in specs if spec.source == "renamed"}  # their copies have the ids
+    # Leave out spaces that have a copy with linked ids.
+    linked = {base_of(spec) for spec in specs if spec.source == "renamed"}
     usual = _largest_sharing_group([spec for spec in specs if spec not in linked], pair, sure=True)
     usual = usual if len(usual) > 1 else _largest_sharing_group(specs, pair)
     chosen = several_spaces("Spaces", specs, "universe.spaces", MOST_SPACES, usual)
@@ -299,7 +301,8 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
 
 
 def _file(workspace: Workspace) -> None:
-    """Open a universe file, with those of its spaces that are available here."""
+    """Draw a chooser of universe files. Open the chosen file with those of its spaces that are available
+    here."""
     with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
         file = st.file_uploader(f"A file that ends in {SUFFIX}", type=[SUFFIX[1:]], key="universe.upload")
         typed = remembered(
@@ -333,7 +336,8 @@ def _read(path: Path) -> Universe:
 
 
 def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec]:
-    """The spaces of the session and of the examples that are members, recognised by their content."""
+    """The members of a universe that are among the spaces of the session and of the examples. They are found
+    by their content."""
     examples = [spec for name in EXAMPLES for spec in example_spaces(name, jobs.queue().store.finished)[0]]
     by_digest = {compute.digest_or_blank(spec): spec for spec in [*examples, *specs]}
     members = {member.name: by_digest.get(member.digest) for member in universe.members}
@@ -343,7 +347,8 @@ def _here(universe: Universe, specs: Sequence[SpaceSpec]) -> dict[str, SpaceSpec
 def _show(
     workspace: Workspace, universe: Universe, by_name: dict[str, SpaceSpec], recipe: UniverseChart | None
 ) -> None:
-    """Draw a universe; `by_name` are its spaces that are available here, `recipe` draws its figures."""
+    """Draw a universe. `by_name` has those of its spaces that are available here. `recipe` draws its
+    figures."""
     spaces = {name: compute.load_space(spec) for name, spec in by_name.items()}
     report = universe.report()
     known = not np.isnan(universe.accuracy).all()
@@ -352,7 +357,7 @@ def _show(
         " these alone. Explore searches among all rows, through anchors, so its numbers differ.</small>"
     )
     messages.lead(bold_numbers(report.sentence) + measured * known)
-    if not known:  # then there is nothing to draw
+    if not known:  # without scores there is nothing to draw
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
         )
@@ -362,7 +367,7 @@ def _show(
     with left:
         _chart(workspace, universe, by_name, recipe)
         with st.expander("How this was tested", icon=":material/fact_check:"):
-            for table in report.tables * (len(universe.members) > 2):  # of two, the chart says the same
+            for table in report.tables * (len(universe.members) > 2):  # for two, the chart says the same
                 report_table(table)
             for note in report.notes:
                 caption(note)
@@ -450,7 +455,8 @@ def _pick(
 def _translations(
     universe: Universe, spaces: Mapping[str, LatentSpace], specs: Mapping[str, SpaceSpec]
 ) -> None:
-    """Draw the translation of any space into any other: held-out rows with their nearest rows, and files."""
+    """Draw the translation of any space into any other: held-out rows with their nearest rows, and files to
+    download."""
     st.markdown("### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         look = {"width": 240}
@@ -483,7 +489,8 @@ def _translations(
 def _examples(
     universe: Universe, source: LatentSpace, target: LatentSpace, first: str, second: str, spec: SpaceSpec
 ) -> str:
-    """An HTML table of held-out rows of a space with the nearest rows in the other space, that of `spec`."""
+    """An HTML table of held-out rows of one space, with the nearest rows in the other space. `spec` is the
+    spec of that other space."""
     ids = pd.Index(universe.test_ids)
     ids = ids[ids.isin(source.index) & ids.isin(target.index)]
     if not len(ids):
