@@ -1,7 +1,8 @@
-"""Pictures of a .zip file, unpacked into a folder: the confined process reads the archive and writes nothing.
+"""Unpack the pictures of a .zip file into a folder. The confined process reads the archive and writes
+nothing.
 
-Names and sizes are checked on both sides: names stay below the folder, and reading stops at the size limits,
-even if the archive's directory states other sizes.
+Names and sizes are checked in both processes: names must stay below the folder, and reading stops at the size
+limits, even if the archive's directory states smaller sizes.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ _LIBRARIES = ("zipfile", "zlib", "bz2", "lzma", "encodings.cp437")
 
 
 def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
-    """Write the files with these suffixes into an empty folder; a folder that contains all of them is left
-    out.
+    """Write the files with these suffixes into an empty folder. If one folder of the archive contains all of
+    them, that folder is omitted from their paths.
 
     Raises
     ------
     SpaceError
-        Not a zip file, or a damaged or encrypted one; names that lead out of the folder, occur twice or are
-        also folders; no file with these suffixes; more than `MOST_FILES` files, 64 MB in one, or `MOST_BYTES`
-        in all.
+        The file is not a zip file, or is damaged or encrypted. It contains no file with these suffixes. It
+        has more than `MOST_FILES` files, one file larger than 64 MB, or more than `MOST_BYTES` in all. A name
+        leads out of the folder, occurs twice, or is also the name of a folder.
     """
     seen: set[str] = set()
     folders: set[str] = set()
@@ -57,7 +58,7 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
 
 
 def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
-    """The name and the bytes of each picture of an archive, in the confined process."""
+    """Yield the name and the bytes of each picture of an archive; runs in the confined process."""
     with zipfile.ZipFile(path) as archive:
         found = [
             (_relative_path(item.filename, path, ()), item)
@@ -101,8 +102,8 @@ def _is_wanted(place: PurePosixPath, suffixes: Sequence[str]) -> bool:
 
 
 def _relative_path(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixPath:
-    """The relative path of a member; raises a SpaceError if it could lead out of the folder or is not a plain
-    name."""
+    """The relative path of a member of the archive. Raises a SpaceError if the path could lead out of the
+    folder, or if a part of it is not a plain name."""
     parts = name.replace("\\", "/").split("/")
     plain = all(
         part.strip(". ") and part.isprintable() and ":" not in part and len(part.encode()) <= _LONGEST_PART

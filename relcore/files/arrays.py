@@ -35,8 +35,8 @@ _LONGEST_HEADER = 10_000  # bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, Fortran order and dtype of the .npy at the stream's position; leaves the stream at the first
-    number."""
+    """Return shape, Fortran order and dtype of the .npy at the stream's position. The stream then stands at
+    the first number."""
     version = np.lib.format.read_magic(stream)
     length, at = {1: 2, 2: 4, 3: 4}[version[0]], stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
@@ -56,13 +56,14 @@ def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.d
 
 
 def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int], np.dtype, int]:
-    """Shape, dtype and first byte of the rows of an open, complete .npy of real numbers in C order."""
+    """Return the shape, the dtype and the position of the first number of an open .npy file. The file must be
+    complete and contain real numbers in C order."""
     stream.seek(0)
     try:
         shape, fortran, dtype = npy_header(stream, what)
     except SpaceError:
         raise
-    except Exception as error:  # parsing a Python literal can raise many kinds
+    except Exception as error:  # parsing a Python literal can raise many kinds of errors
         raise SpaceError(
             f"{what}: expected an array written by numpy.save, got one that cannot be read ({error!s:.150});"
             " copy it again"
@@ -78,7 +79,7 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
 
 
 def npy_rows(stream: BinaryIO, m: int, shape: tuple[int, int], dtype: np.dtype, what: str) -> np.ndarray:
-    """The next m rows of an open .npy of shape (n, d), as float32 (m, d); numbers too large for float32
+    """Read the next m rows of an open .npy of shape (n, d) as float32 (m, d). Numbers too large for float32
     become infinite."""
     rows = np.empty((m, shape[1]), dtype)
     if stream.readinto(rows.data.cast("B")) < rows.nbytes:
@@ -95,7 +96,7 @@ def cut_short(what: str, shape: tuple[int, ...], dtype: np.dtype) -> SpaceError:
 
 
 def _whole_header(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """The header of an open .npy; raises an error if fewer bytes follow than it announces."""
+    """The header of an open .npy. Raises an error if fewer bytes follow than the header announces."""
     shape, fortran, dtype = npy_header(stream, path.name)
     if path.stat().st_size - stream.tell() < prod(shape) * dtype.itemsize:
         raise cut_short(path.name, shape, dtype)
@@ -103,7 +104,7 @@ def _whole_header(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, 
 
 
 class Npy(Format):
-    """Files .npy of one matrix (n, d)."""
+    """.npy files, which hold one matrix (n, d)."""
 
     has_regions = True
 
@@ -138,9 +139,11 @@ class Npy(Format):
 
 
 class Npz(Format):
-    """Files .npz: the array `matrix`, else `vectors`, else the only matrix; `ids`, `labels`, `counts` if any.
+    """.npz files. The vectors are the array named by the option `matrix`, then `vectors`, then the only
+    matrix. The arrays `ids`, `labels` and `counts` are read if present.
 
-    Texts are an array of strings, or their joined bytes `ids_utf8` with the end of each text, `ids_ends`.
+    Texts such as ids are an array of strings, or two arrays: `ids_utf8` holds their joined bytes, and
+    `ids_ends` holds the end of each text.
     """
 
     several_matrices = True
@@ -210,8 +213,9 @@ class Npz(Format):
 
 
 def packed_texts(name: str, column: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz for a column of texts. Usually one of fixed width; UTF-8 bytes and the end of
-    each text if that would take far more memory or lose a final zero byte.
+    """The arrays in which an .npz file holds a column of texts. Usually this is one array of fixed width. If
+    that would take far more memory or lose a final zero byte, there are two arrays: the UTF-8 bytes and the
+    end of each text.
     """
     texts = list(map(str.encode, column))
     size, content = 4 * len(column) * max(map(len, column)), b"".join(texts)
@@ -230,10 +234,10 @@ def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:
 
 
 class Safetensors(Format):
-    """Files .safetensors: the tensor `matrix`, else `vectors`, a model's token embeddings, or the only
-    matrix.
+    """.safetensors files. The vectors are the tensor named by the option `matrix`, then `vectors`, then a
+    model's token embeddings, then the only matrix.
 
-    `ids` and `labels` are lines of UTF-8 text, in uint8 tensors or in the metadata; `counts` are integers.
+    `ids` and `labels` are lines of UTF-8 text, in uint8 tensors or in the metadata. `counts` are integers.
     """
 
     libraries = ("safetensors",)
@@ -292,15 +296,16 @@ class Safetensors(Format):
 
 
 class Torch(Format):
-    """Files of torch.save: a tensor (n, d), or a dict with the tensor `matrix`, else `vectors`, else the only
-    one, and lists `ids` and `labels`. Only tensors and plain values are allowed.
+    """Files of torch.save. They hold a tensor (n, d), or a dict of tensors with lists `ids` and `labels`. In
+    a dict, the vectors are the tensor named by the option `matrix`, then `vectors`, then the only one. Only
+    tensors and plain values are allowed.
     """
 
     libraries = ("torch",)
     several_matrices = True
 
     def _open(self, path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        # `whole`: check every checksum first.
+        # `whole` means: check every checksum first.
         import torch
 
         with zipfile.ZipFile(path) as archive:
@@ -349,7 +354,8 @@ class Torch(Format):
 
 
 class Faiss(Format):
-    """Files of faiss indexes that store whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat."""
+    """Files of faiss indexes that store whole vectors: Flat, IDMap (which also stores ids), HNSWFlat,
+    IVFFlat."""
 
     libraries = ("faiss",)
 
@@ -360,7 +366,7 @@ class Faiss(Format):
         return Description({"": (index.ntotal, index.d)}, "")
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        n = request.rows(path, *self.describe(path).shape)  # before all of it is read into memory
+        n = request.rows(path, *self.describe(path).shape)  # before the whole index is read into memory
         index = open_faiss(path)
         ids = faiss_ids(path, index)
         for rows in in_blocks(n, 4 * index.d):
@@ -369,7 +375,7 @@ class Faiss(Format):
 
 
 def open_faiss(path: Path) -> Any:
-    """The faiss index in a file; a SpaceError if it does not store whole vectors."""
+    """The faiss index in a file. Raises a SpaceError if the index does not store whole vectors."""
     import faiss
 
     with path.open("rb") as stream:
@@ -389,7 +395,8 @@ def open_faiss(path: Path) -> Any:
 
 
 def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
-    """The ids (n,) int64 of an index, ascending for an IVF index; None for row numbers."""
+    """The ids (n,) of an index as int64, in ascending order for an IVF index. None if the ids are the row
+    numbers."""
     import faiss
 
     if hasattr(index, "id_map"):
@@ -409,7 +416,7 @@ def faiss_ids(path: Path, index: Any) -> np.ndarray | None:
 
 
 def faiss_rows(index: Any, ids: np.ndarray | None, rows: slice) -> np.ndarray:
-    """The vectors of these rows; `ids` are those of `faiss_ids`."""
+    """The vectors of the given rows. `ids` is the result of `faiss_ids`."""
     import faiss
 
     if isinstance(index, faiss.IndexIVF):

@@ -1,8 +1,9 @@
-"""Roles of the columns of a table: dimensions, ids, labels, counts, texts, pictures, or left out.
+"""Decide the role of each column of a table: dimension, ids, labels, counts, text, pictures, or left out.
 
-Columns named `id`, `label`, `count` or their plurals have these roles; `word` or `token` are ids if there is
-no `id`. A first column without a name is an index. Otherwise the only column of text holds the ids. Any other
-column is *unclear*: the user must choose its role, correct it or leave it out. In metadata it is left out.
+A column named `id`, `label` or `count` (or the plural) has the role that its name says. If there is no `id`,
+`word` or `token` are ids. A first column without a name is an index. Otherwise the only column of text holds
+the ids. A column that fits none of these rules is *unclear*: the user must choose its role, correct it or
+leave it out. In a table of metadata it is left out.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ _TEXTS = (
 class ColumnValues:
     """The kind of values in a column.
 
-    "flags" are booleans, "mixed" is numbers among text or the reverse, "other" cannot be numbers. For a mixed
-    column, `note` says what was expected and what came, and `where` in which row. `whole`: all numbers, or
-    all texts, are whole numbers.
+    "flags" means booleans, "mixed" means numbers among texts or texts among numbers, and "other" means values
+    that cannot be numbers. For a mixed column, `note` says what was expected and what was found, and `where`
+    says in which row. `whole` says that all numbers, or all texts, are whole numbers.
     """
 
     name: str
@@ -62,7 +63,8 @@ class ColumnValues:
 
 @dataclass(frozen=True)
 class Choices:
-    """The columns that a user chose; other roles follow from names and kinds."""
+    """The roles that a user chose for columns. The roles of all other columns follow from their names and
+    kinds."""
 
     id_column: str | None = None
     label_column: str | None = None
@@ -78,8 +80,8 @@ NO_CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Column:
-    """One column with its role and the reason; for an unclear one, the expected and the actual values, and
-    their row."""
+    """One column with its role and the reason for it. For an unclear column, `reason` tells the expected and
+    the actual value, and `where` their row."""
 
     name: str
     role: Role
@@ -94,7 +96,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, its number of rows and the width of a column of vectors, if known.
+    """The columns of a table. If known, also its number of rows `n`, and the `width` of its column of
+    vectors.
 
     `note` names unusual properties of the file: its encoding, delimiter or decimal comma.
     """
@@ -112,12 +115,12 @@ class Columns:
 
     @property
     def dimension(self) -> int | None:
-        """The number of dimensions; None if only reading the column of vectors can tell it."""
+        """The number of dimensions; None if it is not known before the column of vectors is read."""
         places = self.places("dimension")
         return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
 
     def notes(self) -> dict[str, list[str]]:
-        """The notes on the file for people, as the column "note" of `Format.blocks`."""
+        """Notes on the file that people read, as the column "note" that `Format.blocks` returns."""
         outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
         notes = [self.note] * bool(self.note)
         if outside:
@@ -126,7 +129,7 @@ class Columns:
         return {"note": notes} if notes else {}
 
     def check(self, name: str) -> None:
-        """Raise a SpaceError for an unclear column, or if there are no dimensions."""
+        """Raise a SpaceError if a column is unclear or if there are no dimensions."""
         unclear = [self.columns[place] for place in self.places("unclear")]
         for column in unclear:
             if column.reason != TEXT_OR:
@@ -146,7 +149,7 @@ class Columns:
 def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOICES) -> Columns:
     """The role of each column of the file `name`, a table of vectors.
 
-    Raises SpaceError for repeated names, chosen columns that do not exist, two columns for one role.
+    Raises a SpaceError if a name repeats, if a chosen column does not exist, or if two columns have one role.
     """
     names = [column.name for column in values]
     _check_names(name, values)
@@ -256,7 +259,8 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
 
 
 def _numbered_run(columns: Sequence[Column]) -> list[int]:
-    """The positions of the longest numbered series such as v0 … v95; [] if there is none, or a tie."""
+    """The indices of the columns of the longest numbered series such as v0 … v95. [] if there is no such
+    series, or if two are equally long."""
     runs: dict[str, list[int]] = defaultdict(list)
     for place, column in enumerate(columns):
         if column.role == "dimension" and column.name[-1:].isdigit():
@@ -284,7 +288,7 @@ _LABEL_NAMES = (
     *("language", "lang", "cluster", "group", "type"),
 )
 _PICTURE = re.compile(r".+\.(png|jpe?g|webp|gif|bmp|tiff?)", re.IGNORECASE)
-_LONG = 25  # characters; a longer text is more than a name
+_LONG = 25  # characters; a longer text is not just a name
 _MOST_CLASSES = 50
 
 
@@ -301,7 +305,8 @@ def assign_metadata(
     is_distinct: Callable[[int], bool],
     choices: Choices,
 ) -> Columns:
-    """The role of each column of the file `name`, a table of metadata, by names, kinds and `first` cells.
+    """The role of each column of the file `name`, a table of metadata. It follows from the column's name, its
+    kind and its `first` cells.
 
     `is_distinct(place)` says whether the whole column holds distinct ids.
     """
@@ -359,11 +364,11 @@ def assign_metadata(
 # Overviews for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
-_FEW = 4  # more adjacent columns of one role are listed in one line
+_FEW = 4  # longer series of columns of one role are listed in one line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
-    """Lines of column, role and reason; unclear columns come first.
+    """The table's lines (column, role, reason) for people. Unclear columns come first.
 
     Examples
     --------
@@ -399,6 +404,6 @@ def _read_as(role: Role, n: int, table: Columns) -> str:
         return "⚠ unclear"
     if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
         return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
-    if role == "left out":  # it can still colour, filter and be shown in tables
+    if role == "left out":  # the app can still colour and filter by it, and show it in tables
         return "further column" if n == 1 else f"{n:,} further columns"
     return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"

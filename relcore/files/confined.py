@@ -1,6 +1,7 @@
-"""Parse untrusted files in a confined process, see `relcore.files.confined_process`.
+"""Parse untrusted files in a confined process (see `relcore.files.confined_process`).
 
-The app and the commands set RELSCOPE_CONFINED=1; without it the same functions read files in place.
+The app and the commands set RELSCOPE_CONFINED=1. Without it, the same functions read files in the calling
+process.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ from relcore.files.confined_process import (
 )
 
 _LONGEST = 1 << 34
-_SECONDS = 900  # limit of time without an answer
+_SECONDS = 900  # longest time without an answer
 _lock = threading.RLock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
 def needs_process(*paths: Path) -> bool:
-    """Whether files are parsed in a confined process; not a user's own .npy, which NumPy maps."""
+    """Whether files are parsed in a confined process. A single .npy file is not, unless the app is shared,
+    because NumPy maps it."""
     if not flag(CONFINED) or not hasattr(os, "fork"):
         return False
     return is_shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"
 
 
 def start() -> socket.socket | None:
-    """The connection to the process that forks for each file, started if needed."""
+    """The connection to the process that forks for each file. The process is started if needed."""
     global _ready
     if not needs_process():
         return None
@@ -105,11 +107,12 @@ def run(
     libraries: Sequence[str] = (),
     **arguments: Any,
 ) -> Any:
-    """The result of ``function(path, **arguments)``, called in the confined process if it `needs_process`.
+    """The result of ``function(path, **arguments)``. If `needs_process` says so, it is called in the confined
+    process.
 
     The function belongs to a module, or is a method of an object whose class takes no arguments. The result
-    is checked against the type `returns`; `libraries` are imported before the process is confined. Raises the
-    function's SpaceError, or a SpaceError if its process crashes or reaches a limit.
+    is checked against the type `returns`. The `libraries` are imported before the process is confined. Raises
+    the function's SpaceError. If the process crashes or reaches a limit, raises a SpaceError, too.
     """
     return _yield_all(stream(function, path, libraries, **arguments), returns)
 
@@ -129,7 +132,8 @@ def stream(
     others: Sequence[Path] = (),
     **arguments: Any,
 ) -> Generator[Any, None, Any]:
-    """The items and the result of a generator function, called as in `run`; it may also read `others`."""
+    """Yield the items and return the result of a generator function. It is called as in `run`, and may also
+    read the files `others`."""
     if needs_process(path, *others):
         with Process(path, libraries, others) as process:
             return (yield from process.stream(name_of(function), **arguments))
@@ -143,8 +147,8 @@ def stream(
 
 
 class Opened:
-    """An object in the confined process, made from a file or folder, whose methods can be called repeatedly;
-    thread-safe. `facts` is the result of its `confined_facts()`.
+    """An object that lives in the confined process and is made from a file or folder. Its methods can be
+    called repeatedly, also by several threads. `facts` is the result of its method `confined_facts()`.
     """
 
     def __init__(
@@ -182,7 +186,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # something else ended the process: start another
+            except OSError:  # something else ended the process: start another one
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 

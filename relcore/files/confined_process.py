@@ -1,4 +1,4 @@
-"""The process, started by `relcore.files.confined`, that forks a confined child for each untrusted file.
+"""The process that forks a confined child for each untrusted file. `relcore.files.confined` starts it.
 
 The child may read that file and Python's libraries, with limits on memory and processor time. It may not
 write, start programs or connect. It answers in messages.
@@ -42,15 +42,15 @@ _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 _ARRAY = 1  # the code of an array in a message
 
-# Landlock: three system calls, and rights as bits, by version.
+# For Landlock: the numbers of three system calls, and the bits of the rights that each version knows.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 _TCP_FROM, _SCOPES_FROM = 4, 6
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _END_WITH_PARENT = 38, 22, 2, 1
-# seccomp: the processor, and the numbers of socket, connect, bind, execve, execveat, ptrace,
-# process_vm_readv, process_vm_writev, kill, tkill, tgkill, io_uring_setup, pidfd_open, pidfd_getfd; on x86-64
-# also of fork and vfork.
+# For seccomp: the processor, and the numbers of the system calls socket, connect, bind, execve, execveat,
+# ptrace, process_vm_readv, process_vm_writev, kill, tkill, tgkill, io_uring_setup, pidfd_open and
+# pidfd_getfd. On x86-64, fork and vfork follow.
 _REFUSED = {
     "x86_64": (0xC000003E, (41, 42, 49, 59, 322, 101, 310, 311, 62, 200, 234, 425, 434, 438, 57, 58)),
     "aarch64": (0xC00000B7, (198, 203, 200, 221, 281, 117, 270, 271, 129, 130, 131, 425, 434, 438)),
@@ -59,7 +59,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
 
 
 def landlock_version() -> int:
-    """The kernel's version of Landlock, 0 for none."""
+    """The version of Landlock in the kernel; 0 if there is none."""
     if not sys.platform.startswith("linux"):
         return 0
     return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
@@ -126,7 +126,7 @@ def _refuse_calls() -> None:
     machine, calls = _REFUSED[platform.machine()]
     load, equal, above, answer = 0x20, 0x15, 0x35, 0x06
     steps = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
-    steps += [(above, len(calls) + 1, 0, 0x40000000)]  # the second numbering of x86-64
+    steps += [(above, len(calls) + 1, 0, 0x40000000)]  # x86-64 has a second numbering of system calls
     steps += [(equal, len(calls) - place, 0, call) for place, call in enumerate(calls)]
     steps += [(answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050001)]  # allowed; refused
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
@@ -135,7 +135,7 @@ def _refuse_calls() -> None:
 
 
 def send(connection: socket.socket, value: Any) -> None:
-    """Send a message: its length, its plain values, and the bytes of its arrays."""
+    """Send a message. It consists of its length, its plain values and the bytes of its arrays."""
     arrays: list[np.ndarray] = []
 
     def described(item: Any) -> Any:
@@ -151,7 +151,7 @@ def send(connection: socket.socket, value: Any) -> None:
 
 
 def receive(stream: BinaryIO, most: int) -> Any:
-    """The next message, of at most `most` bytes. Raises EOFError at the end."""
+    """Receive the next message, which has at most `most` bytes. Raises EOFError at the end of the stream."""
     arrays: list[np.ndarray] = []
 
     def array(code: int, data: memoryview) -> np.ndarray:
@@ -175,7 +175,7 @@ def receive(stream: BinaryIO, most: int) -> Any:
 
 
 def clear_error(path: Path, error: Exception) -> SpaceError:
-    """An error for a library's error on a file; it names the file and its format."""
+    """Turn a library's error on a file into a SpaceError that names the file and its format."""
     if isinstance(error, SpaceError):
         return error
     library = (getattr(error, "name", None) or "").partition(".")[0]
@@ -205,7 +205,7 @@ def name_of(function: Any) -> str:
 
 
 def resolve(name: str) -> Any:
-    """The function "module:function" or the method "module:Class.method"."""
+    """The function that "module:function" names, or the method that "module:Class.method" names."""
     module, _, attributes = name.partition(":")
     owner, _, method = attributes.partition(".")
     owned = getattr(importlib.import_module(module), owner)
@@ -233,7 +233,7 @@ def _answer(connection: socket.socket) -> None:
             value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
-            if hasattr(value, "confined_facts"):  # an open table, whose methods are called afterwards
+            if hasattr(value, "confined_facts"):  # an open table; the parent calls its methods later
                 held, value = value, value.confined_facts()
             send(connection, ["value", value])
         except Exception as error:
@@ -249,8 +249,8 @@ def _stream(connection: socket.socket, values: Iterator[Any]) -> Any:
 
 
 def main(control: socket.socket, idle: Sequence[str]) -> None:
-    """Fork for each request, until the parent ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes us
+    """Fork a child for each request, until the parent process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for library in idle:  # libraries to import before the first request
         if not select.select([control], [], [], 0.05)[0]:

@@ -1,6 +1,8 @@
-"""`Format`, the base of the classes in `relcore.base.names.FORMATS`, and checks of ids, labels and sizes.
+"""`Format`, the base class of the entries of `relcore.base.names.FORMATS`, and checks of ids, labels and
+sizes.
 
-The methods run in the confined process, which turns any error of a library into a SpaceError with the file.
+The methods run in the confined process, which turns any error of a library into a SpaceError that names the
+file.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ _TEXTS = (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
 
 def checked_ids(values: Sequence[Any], where: str) -> list[str]:
-    """Ids as text, none of them empty.
+    """The ids as texts. None of them is empty.
 
     Raises
     ------
     SpaceError
-        An id that is empty, a fraction, a boolean, or not Unicode text; with its row, counted from 1.
+        An id is empty, a fraction, a boolean, or not Unicode text. The message tells its row, counted from 1.
     """
     ids = _texts_of(values, where, "an id")
-    # The first check is the fast path, three times as fast.
+    # The first check is a fast path, three times as fast.
     if not all(map(str.strip, ids)) and not all(item.strip(" \t\r\n") for item in ids):
         row = next(row for row, item in enumerate(ids) if not item.strip(" \t\r\n"))
         raise SpaceError(
@@ -49,7 +51,7 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
 
 
 def checked_labels(values: Sequence[Any], where: str) -> list[str]:
-    """Labels as text; missing ones and NaN become "" (no class); 3 and 3.0 are the same class."""
+    """The labels as texts. A missing label or NaN becomes "" (no class). 3 and 3.0 are the same class."""
     return _texts_of(values, where, "a label")
 
 
@@ -69,12 +71,12 @@ def _texts_of(values: Sequence[Any], where: str, what: str) -> list[str]:
 
 
 def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
-    """Counts (n,) as int64, all at least 0.
+    """The counts (n,) as int64, all at least 0.
 
     Raises
     ------
     SpaceError
-        A value that is not a whole number from 0 to 2⁶³ − 1; with its row, counted from 1.
+        A value is not a whole number from 0 to 2⁶³ − 1. The message tells its row, counted from 1.
     """
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise SpaceError(
@@ -155,21 +157,22 @@ def _shown(value: Any) -> str:
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
-MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that can stay on disk
+MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that need not be read into memory
 # Arrow imports pandas with the first array.
 ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
-# Token embeddings of BERT, Llama, GPT-2, T5, ModernBERT, Mistral, sentence-transformers' word2vec
+# Names of the token embeddings of BERT, Llama, GPT-2, T5, ModernBERT, Mistral, sentence-transformers'
+# word2vec
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
 _FREE_BYTES = 1 << 28  # any file may unpack to this size
 _MOST_TIMES = 500  # largest ratio of compression: vectors hardly compress, a repeated byte a thousandfold
-_ROW_BYTES = 128  # memory of an id, in the list and in the index
+_ROW_BYTES = 128  # memory that one id takes, in the list and in the index
 
 
 @dataclass(frozen=True)
 class Request:
-    """The part of a file to read: rows, columns, matrix and limits."""
+    """The part of a file to read: its rows, columns and matrix, and the limits."""
 
     limit: int | None = None
     max_bytes: int = 8 << 30
@@ -177,8 +180,8 @@ class Request:
     choices: Choices = NO_CHOICES
 
     def rows(self, path: Path, n: int, d: int) -> int:
-        """The number of rows to read, of n; raises a SpaceError for no rows, or if they need too much
-        memory."""
+        """How many of the n rows of the file are read. Raises a SpaceError if there are none, or if they need
+        too much memory."""
         if n < 1:
             raise SpaceError(
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
@@ -190,7 +193,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Description:
-    """The matrices of a file with their shapes (n, d), if its header tells them, and the default one.
+    """The matrices of a file, their shapes (n, d) if the header tells them, and the name of the default
+    matrix.
 
     The only matrix of a file may be called "".
     """
@@ -204,17 +208,17 @@ class Description:
 
     @property
     def choosable(self) -> dict[str, Shape]:
-        """The matrices by the names that the option `matrix` takes."""
+        """The shapes of the matrices by the names that the option `matrix` accepts."""
         return {name: shape for name, shape in self.matrices.items() if name}
 
 
 @dataclass(frozen=True)
 class Regions:
-    """The position of the vectors in a large file: consecutive parts of one matrix, as (first byte, dtype,
-    shape).
+    """The positions of the vectors in a large file: consecutive parts of one matrix, each as (first byte,
+    dtype, shape).
 
-    `region` names the matrix, `columns` are as from `Format.blocks`. Vectors that must be decoded have no
-    parts; `decoded` is their shape (n, d).
+    `region` names the matrix, and `columns` are those that `Format.blocks` returns. Vectors that must be
+    decoded have no parts; `decoded` is their shape (n, d).
     """
 
     parts: list[tuple[int, str, tuple[int, int]]]
@@ -224,7 +228,7 @@ class Regions:
 
 
 class Format(ABC):
-    """The reader of one file format; `libraries` are imported before the process is confined."""
+    """The reader of one file format. The `libraries` are imported before the process is confined."""
 
     libraries: tuple[str, ...] = ()
     several_matrices: ClassVar[bool] = False
@@ -233,29 +237,29 @@ class Format(ABC):
 
     @abstractmethod
     def describe(self, path: Path) -> Description:
-        """The matrices of a file, from its header alone."""
+        """The matrices of a file, read from its header alone."""
 
     @abstractmethod
     def blocks(self, path: Path, request: Request) -> Blocks:
-        """Yield rows (m, d) as float32, and return their columns: "ids", "labels", "counts", or "tokens".
-        "tokens" is the name of a tensor of embeddings, whose ids are the tokens.
+        """Yield blocks of rows (m, d) as float32, and return their columns: "ids", "labels", "counts" or
+        "tokens". "tokens" is the name of a tensor of token embeddings; the ids of its rows are the tokens.
         """
 
     def columns(self, path: Path, choices: Choices) -> Columns:
         raise NotImplementedError
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        """The regions of the vectors in a large file; None if it cannot stay on disk."""
+        """The positions of the vectors in a large file. None if the vectors must be read into memory."""
         return None
 
 
 def suffix_of(path: Path) -> str | None:
-    """The known suffix of a file, ``".vec.gz"`` before ``".gz"``, or None."""
+    """The known suffix of a file, or None. ``".vec.gz"`` has precedence over ``".gz"``."""
     return max(filter(path.name.lower().endswith, FORMATS), key=len, default=None)
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file, by its suffix; a SpaceError for an unknown one."""
+    """The format of a file, by its suffix. Raises a SpaceError for an unknown suffix."""
     suffix = suffix_of(path)
     if suffix is not None:
         kind = FORMATS[suffix].load()
@@ -283,7 +287,7 @@ def format_of(path: Path) -> Format:
 
 
 def float32(values: np.ndarray, what: str) -> np.ndarray:
-    """Rows as float32; values that are too large become infinite."""
+    """The rows as float32. Values that are too large become infinite."""
     if values.dtype.kind not in "fiu":
         raise SpaceError(
             f"{what}: expected real numbers, got {values.dtype!s:.40}; save the vectors as float32"
@@ -293,14 +297,15 @@ def float32(values: np.ndarray, what: str) -> np.ndarray:
 
 
 def in_blocks(n: int, row_bytes: int) -> Generator[slice, None, None]:
-    """Slices of n rows, some MB each."""
+    """Slices that cut n rows into blocks of some MB each."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
 
 
 def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> str:
-    """The name of the matrix to read: the chosen one, else `vectors`, token embeddings, or the only one."""
+    """The name of the matrix to read. Without a chosen one, it is `vectors`, then the token embeddings, then
+    the only matrix."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
     tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]
     main = "vectors" if chosen is None else chosen
@@ -327,18 +332,19 @@ def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
 
 
 def most_unpacked(path: Path, max_bytes: int) -> int:
-    """The most bytes that a file or a folder may unpack to."""
+    """The largest number of bytes that a file or a folder may unpack to."""
     files = [path] if path.is_file() else path.rglob("*")
     return min(max_bytes, max(_FREE_BYTES, _MOST_TIMES * sum(file.stat().st_size for file in files)))
 
 
 _FORMATS_MOST = 8 << 30
-_SHARE = 0.6  # of the free memory, because pages, jobs and results need the rest
+_SHARE = 0.6  # of the free memory; pages, jobs and results need the rest
 _GROUP = Path("/sys/fs/cgroup")
 
 
 def usable_bytes() -> int:
-    """8 GiB, or 60 % of the free memory of the machine or the container, if that is less."""
+    """The smaller of 8 GiB and 60 % of the free memory of this machine; in a container, of the container's
+    memory."""
     free = [_FORMATS_MOST / _SHARE]
     with suppress(OSError, ValueError, AttributeError):
         free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -353,7 +359,8 @@ def usable_bytes() -> int:
 
 
 def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
-    """Refuse vectors (n, d) without columns, or larger than `max_bytes` as float32 with an id per row."""
+    """Raise a SpaceError for vectors (n, d) without columns. The same if they need more than `max_bytes`, as
+    float32 with one id per row."""
     if d < 1:
         raise SpaceError(
             f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"
@@ -378,7 +385,7 @@ def readable(n_bytes: int) -> str:
 
 
 def describe_all(path: Path, paths: Sequence[str]) -> Generator[Description, None, None]:
-    """The description of each file; an empty one for a file that is not a space."""
+    """Yield the description of each file. It is empty for a file that is not a space."""
     for item in map(Path, paths):
         try:
             yield format_of(item).describe(item)

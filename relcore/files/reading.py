@@ -1,4 +1,4 @@
-"""Vector files, and folders of them, as a `LatentSpace`; and the files beside them.
+"""Read a vector file, or a folder of such files, as a `LatentSpace`; also read the files beside it.
 
 - .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
 - .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` if present
@@ -61,13 +61,14 @@ from relcore.spaces.space import LatentSpace
 
 
 MAP_FROM = 64 << 20  # bytes; smaller files are read into memory
-_SETTLED_NS = 2 * 10**9  # from this age on, every change of a file changes its time stamp
+_SETTLED_NS = 2 * 10**9  # if the last change is this old, a further one changes the time stamp
 _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """A file to map, its stamp at opening, and the store that keeps facts about it, if any."""
+    """A file to map, its stamp when it was opened, and the store that keeps facts about it, if there is
+    one."""
 
     path: Path
     stamp: FileStamp
@@ -75,13 +76,15 @@ class OnDisk:
 
     @classmethod
     def of(cls, path: Path, store: Store | None = None) -> OnDisk:
-        """The file with this store, or the environment's store if that works."""
+        """The file at a path, with this store. Without `store`, the environment's store is used if it
+        works."""
         with suppress(StoreError):
             store = store or Store()
         return cls(path, FileStamp.of(path), store)
 
     def mapped(self, regions: Regions) -> MappedRows | None:
-        """The rows as memory maps; None if a part is not aligned. Raises SpaceError for a truncated file."""
+        """The rows as memory maps; None if a part is not aligned. Raises a SpaceError for a truncated
+        file."""
         parts = []
         with self.path.open("rb") as stream:
             self.stamp.need_same(stream.fileno())
@@ -98,7 +101,8 @@ class OnDisk:
         return self._rows(parts, *regions.region)
 
     def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
-        """The rows as a map of a store entry, written from `blocks` once; None if it cannot be kept."""
+        """The rows as a memory map of a store entry, which is written from `blocks` once. None if the store
+        cannot keep it."""
         shape, region = regions.decoded, regions.region
         if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
             return None
@@ -120,14 +124,16 @@ class OnDisk:
 
     @property
     def keeps(self) -> bool:
-        """Whether facts can be stored: there is a store, and the file was not written just before."""
+        """Whether facts about the file can be stored: there is a store, and the last change of the file is
+        not too recent."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
 
 class FileOrigin(Origin):
-    """Mapped rows of a file with a key; the store keeps their lengths and digests until the file changes.
+    """The source of rows that are mapped from a file. The store keeps their lengths and digests under a key
+    until the file changes.
 
-    `copied` rows do not change with the file.
+    `copied` says that the rows are a copy, which does not change with the file.
     """
 
     def __init__(self, file: OnDisk, key: str, copied: bool = False) -> None:
@@ -168,7 +174,7 @@ class FileOrigin(Origin):
 
 
 class JoinedOrigin(Origin):
-    """Mapped rows of several files."""
+    """The source of rows that are mapped from several files."""
 
     def __init__(self, rows: list[MappedRows]) -> None:
         self._rows = rows
@@ -191,7 +197,7 @@ class JoinedOrigin(Origin):
         return digest_of(columns, [item.origin.key for item in self._rows])
 
 
-# Tables of texts, pictures, numbers and metadata, read by rows of a column.
+# Tables of texts, pictures, numbers and metadata. The cells of one column are read by row.
 
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
@@ -200,15 +206,16 @@ OF_TEXTS = (
     ".jsonl",
     ".ndjson",
     ".txt",
-)  # only if the user names the file, because folders often contain such files for other purposes
-_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20  # cells in one call
+)  # only if the user names the file, because in folders such files often have other purposes
+_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20  # numbers of cells that are read in one call
 
 
 class ItemTable:
-    """The columns and rows of a file, or of the parts of a parquet table; thread-safe.
+    """The columns and rows of a table, which is one file or the parts of a parquet table. Several threads may
+    use it.
 
-    `columns` has their kinds, `class_names` is as in `OpenedTable`; image paths are relative to `folder`.
-    `encoding` is "" for a file without a text encoding.
+    `columns` gives the kind of each column, and `class_names` is as in `OpenedTable`. Image paths are
+    relative to `folder`. `encoding` is "" for a file without a text encoding.
     """
 
     def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
@@ -243,7 +250,7 @@ class ItemTable:
         return self._parts[0].call("metadata", Columns, choices=choices)
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
-        """The first n cells of a column; a SpaceError if their texts take more than `max_bytes`."""
+        """The first n cells of a column. Raises a SpaceError if their texts take more than `max_bytes`."""
         values, size, step = [], 0, _AT_ONCE
         while len(values) < n:
             some = self.read(column, len(values), min(len(values) + step, n))
@@ -264,7 +271,8 @@ class ItemTable:
 
 
 def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
-    """The table in a file, or in the parts of a parquet table; without `encoding` the likely one is used."""
+    """The table in a file, or in the parts of a parquet table. Without `encoding`, the likely encoding is
+    used."""
     first, suffix = paths[0], paths[0].suffix.lower()
     if not first.is_file():
         raise SpaceError(
@@ -289,31 +297,31 @@ def _try_to_read(function: Callable[..., Any], path: Path, otherwise: Any, **arg
 
 
 def first_kinds(path: Path) -> dict[str, ColumnKind]:
-    """The columns of a table by its first rows; {} for a file that is no table."""
+    """The kind of each column of a table, judged by its first rows; {} for a file that is no table."""
     return _try_to_read(tables.peek, path, ({}, True))[0]
 
 
 def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[str]]:
-    """The first n cells of the first columns, as short texts; {} for a table that cannot be read."""
+    """The first n cells of each of the first columns, as short texts; {} if the table cannot be read."""
     return _try_to_read(tables.first_cells, path, {}, n=n, encoding=encoding)
 
 
 def encoding_of(path: Path) -> str:
-    """The likely encoding of a .csv, .tsv or .txt file; a SpaceError if none is likely."""
+    """The likely encoding of a .csv, .tsv or .txt file. Raises a SpaceError if none is likely."""
     return confined.run(tables.encoding_of, path, str)
 
 
 def is_metadata(path: Path) -> bool:
-    """Whether a file is a table without vectors; False for one that cannot be read."""
+    """Whether a file is a table without vectors; False for a file that cannot be read."""
     known = path.suffix.lower() in SUFFIXES and path.is_file()
     return known and not _try_to_read(tables.peek, path, ({}, True))[1]
 
 
 def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
-    """The role of each column of a table of metadata, and why.
+    """The role of each column of a table of metadata, with the reason.
 
-    Raises SpaceError for a file that is no such table, chosen columns that do not exist, two columns for one
-    role.
+    Raises a SpaceError if the file is no such table, if a chosen column does not exist, or if two columns
+    have one role.
 
     Examples
     --------
@@ -337,13 +345,13 @@ def read_metadata(
     choices: Choices,
     duplicates: str = "error",
 ) -> tuple[dict[str, Any], str]:
-    """The ids, labels and counts in a table, if it has them, for n vectors of the file `of`; and a note.
+    """Return the ids, labels and counts that a table holds for the n vectors of the file `of`, and a note.
 
-    Rows are joined by id if the vectors have `ids` and the table has a column of ids; otherwise by order,
-    which the note says.
+    If the vectors have `ids` and the table has a column of ids, rows are joined by id. Otherwise they are
+    joined by their order, and the note says so.
 
-    Raises SpaceError for an id that the table lacks, another number of rows, invalid ids or counts, or more
-    than `max_bytes` of text.
+    Raises a SpaceError if the table lacks an id, has another number of rows, has invalid ids or counts, or
+    holds more than `max_bytes` of text.
     """
     table = open_table([path], choices.encoding)
     columns, names, read = table.roles(choices), list(table.columns), {}
@@ -377,9 +385,10 @@ def rows_by_id(
     duplicates: str = "first",
     max_bytes: int = 8 << 30,
 ) -> np.ndarray:
-    """The table's row for each of the n ids of the file `of`, (n,).
+    """The row number in the table for each of the n ids of the file `of`, (n,).
 
-    Raises a SpaceError for ids that the table lacks, or repeats, unless `duplicates` is "first".
+    Raises a SpaceError if the table lacks some of the ids. A repeated id is also an error, unless
+    `duplicates` is "first".
     """
     known = pd.Index(checked_ids(table.cells(column, len(table), max_bytes), table.name), dtype=object)
     if duplicates == "error":
@@ -409,23 +418,24 @@ STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
-_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays they contain metrics or ids, not vectors
+_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # in a folder of arrays, these files contain metrics or ids
 _TABLES = (".parquet", ".arrow", ".feather")
 
 
 def natural(path: Path) -> list[tuple[int, str, int]]:
-    """A key that sorts "step-20" before "step-100"."""
+    """A sort key that puts "step-20" before "step-100"."""
     parts = _NUMBERS.split(str(path).lower())
     return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The files of a folder that is one space (`datasets.save_to_disk`, shards), in order; [] for others.
+    """The files of a folder that is one space, in order; [] for another folder. Such a folder holds shards,
+    or was written by `datasets.save_to_disk`.
 
     Raises
     ------
     SpaceError
-        A state.json that names no files of the folder.
+        The folder has a state.json that names files which are not in the folder.
     """
     if not (folder / STATE).is_file():
         tables = [path for path in _files(folder) if path.suffix.lower() in _TABLES]
@@ -447,21 +457,23 @@ def parts_of(folder: Path) -> list[Path]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder: its parts if it is one space, else all files."""
+    """The files of a folder. If the folder is one space, its parts; otherwise all its files."""
     return parts_of(folder) or _files(folder)
 
 
 def is_one_space(folder: Path) -> bool:
-    """Whether a folder has parts that form one space; False if its state.json is damaged."""
+    """Whether the files of a folder form one space; False if its state.json is damaged."""
     with suppress(SpaceError, OSError):
         return bool(parts_of(folder))
     return False
 
 
 def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    """The spaces in a folder, in natural order: vector files, and sub-folders that hold one space each.
+    """The paths of the spaces in a folder, in natural order: vector files, and sub-folders that are one space
+    each.
 
-    `is_space` says whether a file holds vectors. Raises SpaceError for none, or more than 500.
+    `is_space` says whether a file holds vectors. Raises a SpaceError for no space and for more than 500
+    spaces.
     """
     spaces = _vector_files(folder, is_space)
     for child in folder.iterdir():
@@ -477,7 +489,8 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
 
 
 def vector_places(folder: Path) -> Iterator[Path]:
-    """Vector files, and folders that are one space, without the files in these."""
+    """Yield the vector files in a folder and the sub-folders that are one space. Files inside such a
+    sub-folder are omitted."""
     spaces: set[Path] = set()
     for pattern in ("*", "*/*", "*/*/*"):
         for path in sorted(folder.glob(pattern), key=natural):
@@ -495,7 +508,8 @@ def read_parts(
     limit: int | None,
     max_bytes: int,
 ) -> tuple[Any, dict[str, Any]]:
-    """The joined vectors and columns of `read(part, limit)` of a folder's parts; mapped if all are."""
+    """Join the vectors and columns that `read(part, limit)` returns for each part of a folder. The result is
+    mapped if all parts are."""
     vectors, columns, n = [], {}, 0
     for part in parts_of(folder):
         if n == limit:
@@ -524,7 +538,7 @@ def read_parts(
 
 def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
-    # Texts and tables count only if no other file holds vectors.
+    # Text files and tables count as parts only if no other file holds vectors.
     return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
 
 
@@ -560,38 +574,38 @@ def load_space(
     map_from: int = MAP_FROM,
     store: Store | None = None,
 ) -> LatentSpace:
-    """Load the space in a file; its suffix determines the format.
+    """Load the space in a file. The suffix of the file determines its format.
 
-    Vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, and rows are read on use;
-    those of a large .parquet file are decoded once, into the store. Without ids the rows are "0", "1", … With
-    RELSCOPE_CONFINED=1 (the app and the commands) files are parsed in a confined process.
+    The vectors of a large .npy, .safetensors or .arrow file of floats stay on disk, and rows are read on use.
+    The vectors of a large .parquet file are decoded once, into the store. Without ids in the file, they are
+    "0", "1", … With RELSCOPE_CONFINED=1 (the app and the commands), files are parsed in a confined process.
 
     Parameters
     ----------
     path : str or Path
-        A file, or a folder of `datasets.save_to_disk` or of shards; the formats are above.
+        A file, or a folder of shards or of `datasets.save_to_disk`, in a format that is listed above.
     name, limit : str, int, optional
-        The name, by default the file's without its suffix; the number of rows to read, from the first.
+        The name of the space (by default the file's, without its suffix), and the number of rows to read.
     ids : sequence of str or "rows", optional
-        Ids instead of the file's; "rows": the row numbers, with the file's ids as payload.
+        Ids that replace those of the file. With "rows", row numbers; the file's ids become payload.
     metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with ids, labels and counts. It is joined by ids if both files have
-        them; otherwise by order, one row per vector, with a warning and a `note` of the space.
+        A .csv, .tsv or .parquet file with ids, labels and counts. Files that both have ids are joined by id,
+        others by order (a warning and the space's `note` say so).
     id_column, label_column, count_column : str, optional
-        Columns of the table, or of `metadata`; by default chosen by name or kind.
+        Columns of the table or of `metadata`. By default they are chosen by name or kind.
     text_column, picture_column, ignore : str, optional; sequence of str
-        Columns that the app shows and that are not loaded; columns to leave out.
+        The app shows the text and picture columns and does not load them. `ignore` leaves columns out.
     encoding : str
-        Encoding of a .csv or .tsv file, or of `metadata`; default UTF-8 or the likely one, named in `note`.
+        Encoding of a .csv or .tsv file, or of `metadata`; by default UTF-8 or the likely one, see `note`.
     matrix : str, optional
-        The array or tensor to read if a file has several.
+        The array or tensor to read, if the file has several.
     invalid, duplicates : "error", or "drop" and "first"
-        For rows that are not finite, and for repeated ids; a warning counts dropped rows.
+        What to do with rows that are not finite and with repeated ids. A warning counts dropped rows.
     max_bytes : int, optional
-        Limit of memory for vectors (as float32) and ids; default 8 GiB, but at most 60 % of the free memory.
+        Memory limit for vectors (as float32) and ids; by default 8 GiB, but at most 60 % of free memory.
     map_from, store : int; Store, optional
-        File size in bytes from which vectors stay on disk; the store for their lengths, digests and decoded
-        vectors, by default the environment's.
+        Vectors of files of at least `map_from` bytes stay on disk. `store` keeps their lengths, digests and
+        decoded vectors; by default it is the environment's store.
 
     Examples
     --------
@@ -623,7 +637,7 @@ def load_space(
 
 @dataclass(frozen=True)
 class _Source:
-    """A file, or the parts of a folder, with its format and the request."""
+    """A file or a folder of parts, with its format and the part of it to read."""
 
     path: Path
     parts: list[Path]
@@ -636,7 +650,7 @@ class _Source:
         return self.path.name[: -len(suffix_of(self.path))]
 
     def read(self, map_from: int, store: Store | None) -> tuple[Any, dict[str, Any]]:
-        """The vectors, and the other columns."""
+        """Return the vectors and the other columns."""
         on_disk = self.of.has_regions and sum(stamp.size for stamp in self.stamps) >= map_from
 
         def part(path: Path, most: int | None) -> tuple[Any, dict[str, Any]]:
@@ -651,13 +665,13 @@ class _Source:
             raise SpaceError(
                 f"{self.path}: expected a file that can be read, got {error.strerror}; change its permissions"
             ) from error
-        for stamp in self.stamps:  # several reads may see different contents if the file changed meanwhile
+        for stamp in self.stamps:  # if a file changed meanwhile, several reads saw different contents
             stamp.need_same()
         return read
 
     def items_for_rows(self, what: str, items: Sequence[Any], n: int) -> Sequence[Any]:
-        """The items for the n rows; surplus items are cut if there is a limit, else a wrong number is an
-        error."""
+        """The items of the n rows. With a limit, surplus items are cut. Without a limit, a wrong number of
+        items is an error."""
         if len(items) != n and not self.request.limit == n < len(items):
             raise SpaceError(
                 f"{self.path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and"
@@ -690,7 +704,7 @@ def _source(
                 f" {suffix_of(path)}; leave it out"
             )
     stamps = list(map(FileStamp.of, parts or [path]))
-    if metadata is not None:  # metadata have the chosen columns; text in the table itself is ignored
+    if metadata is not None:  # chosen columns are those of `metadata`; text in the table itself is ignored
         columns = column_roles(path).columns if of.has_columns else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
@@ -707,7 +721,8 @@ def _named_rows(
     choices: Choices,
     duplicates: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The arguments of a `LatentSpace` from the file, files beside it and its metadata; and notes."""
+    """Return the arguments of a `LatentSpace`, and notes. They come from the file, from files beside it and
+    from its metadata."""
     path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:
@@ -743,10 +758,11 @@ def _named_rows(
 def _read(
     path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
 ) -> tuple[Any, dict[str, Any]]:
-    # With `on_disk` the rows are mapped, or decoded once into the store, if possible.
+    # With `on_disk`, the rows are mapped if possible. If they must be decoded, they are decoded once, into
+    # the store.
     vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
     regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
-    if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # decoded rows depend on the version
+    if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # decoded rows depend on the plugin's version
         regions = replace(regions, region=(*regions.region, plugin))
     if regions and regions.parts:
         vectors, columns = file.mapped(regions), regions.columns
@@ -781,14 +797,16 @@ def _read(
 
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
-    """The role of each column of a table of vectors, by its header and first rows.
+    """The role of each column of a table of vectors, judged by its header and first rows.
 
-    Columns that `choices` does not name get a role by name or kind; other columns are "unclear".
+    A column that `choices` does not name gets its role by name or kind. If neither tells a role, the column
+    is "unclear".
 
     Raises
     ------
     SpaceError
-        Not such a table, repeated names, rows of unequal length, or chosen columns that do not exist.
+        The file is no such table, a name repeats, rows have unequal lengths, or a chosen column does not
+        exist.
 
     Examples
     --------
@@ -838,7 +856,8 @@ def _left_out(name: str, why: str, keep: np.ndarray) -> list[str]:
 
 
 def shape_of(path: Path) -> Shape | None:
-    """The shape (n, d) if the header tells it; None for a file or folder that is not a space."""
+    """The shape (n, d), if the header tells it. None if it does not, and for a file or folder that is not a
+    space."""
     if not path.is_dir():
         return description_of(path).shape
     with suppress(SpaceError, OSError):
@@ -850,13 +869,14 @@ def shape_of(path: Path) -> Shape | None:
 
 
 def description_of(path: Path) -> Description:
-    """The description of a file from its header; an empty one for a damaged file or one that is not a
-    space."""
+    """The description of a file, read from its header. It is empty for a damaged file and for a file that is
+    not a space."""
     return descriptions_of([path]).get(path, Description())
 
 
 def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
-    """Path → description of several files, from one process, which is replaced if a file crashes it."""
+    """The description of each of several files, by path. One process reads all of them; if a file crashes it,
+    another process goes on."""
     waiting = [path for path in paths if suffix_of(path) is not None and path.is_file()]
     libraries = {library for path in waiting for library in format_of(path).libraries}
     described: dict[Path, Description] = {}
@@ -872,12 +892,12 @@ def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
     return described
 
 
-# Files beside the vectors: lists of ids and labels, the vocabulary of a model
+# Files beside the vectors: lists of ids and labels, and the vocabulary of a model
 
 
 def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str] | None:
-    """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt` without empty ones at the end; None if no
-    file."""
+    """The n lines of `<stem>.ids.txt` or `<stem>.labels.txt`, without empty lines at the end. None if there
+    is no such file."""
     sidecar = path.with_name(f"{path.name[: -len(suffix_of(path))]}.{what}.txt")
     if sidecar == path or not sidecar.is_file() or not access.beside(path, sidecar):
         return None
@@ -898,10 +918,11 @@ def sidecar_lines(path: Path, what: str, n: int, limit: int | None) -> list[str]
 
 
 def token_ids(path: Path, n: int) -> list[str] | None:
-    """Tokens of n rows of embeddings, from tokenizer.json, vocab.json or vocab.txt beside the file, if any.
+    """The tokens of the n rows of token embeddings. They are read from tokenizer.json, vocab.json or
+    vocab.txt beside the file. None if there is no such file.
 
-    Rows without a token, which pad the number of rows, are called "[row 30522]". Raises SpaceError for a
-    vocabulary that cannot be read, or has more tokens than rows.
+    A row without a token, which only pads the number of rows, gets an id such as "[row 30522]". Raises a
+    SpaceError if the vocabulary cannot be read, or has more tokens than there are rows.
     """
     places = map(path.with_name, ("tokenizer.json", "vocab.json", "vocab.txt"))
     vocabulary = next((item for item in places if item.is_file() and access.beside(path, item)), None)

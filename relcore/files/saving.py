@@ -19,7 +19,7 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 
 def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
-    """Raise a SpaceError unless the file name has one of these suffixes and its folder exists; None is
+    """Raise a SpaceError, unless the file name has one of these suffixes and its folder exists. None is
     accepted."""
     if path is None:
         return
@@ -36,7 +36,7 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
 
 
 def write_space(space: LatentSpace, path: Path) -> None:
-    """Write a space as .npz, .safetensors or .parquet; `load_space` reads the same space from it."""
+    """Write a space to a .npz, .safetensors or .parquet file. `load_space` reads the same space from it."""
     need_suffix(path)
     texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
     arrays = {"vectors": np.asarray(space.vectors)}
@@ -73,12 +73,12 @@ def write_space(space: LatentSpace, path: Path) -> None:
             write_parquet(stream, table.schema, [table])
 
 
-# Dictionaries and compression hardly shrink vectors.
+# Dictionary encoding and compression hardly shrink vectors.
 OF_VECTORS = {"use_dictionary": False, "compression": "none"}
 
 
 def write_parquet(stream: IO[bytes], schema: Any, tables: Iterable[Any], **settings: Any) -> None:
-    """Write Arrow tables of one schema as one .parquet file."""
+    """Write several Arrow tables with the same schema to one .parquet file."""
     import pyarrow.parquet as parquet
 
     with parquet.ParquetWriter(stream, schema, **settings) as writer:

@@ -1,4 +1,5 @@
-"""Selections exported from the app, in session files and tables of the selected rows."""
+"""Read selections that were exported from the app: from session files, and from tables of the selected
+rows."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class SelectedRows:
     Attributes
     ----------
     name, digest : str
-        Name and digest of the space; the digest is "" if the file lacks it.
+        The name and the digest of the space. The digest is "" if the file lacks it.
     """
 
     name: str
@@ -38,21 +39,21 @@ class Selection:
     Attributes
     ----------
     ids : tuple of str
-        Empty if the user cleared the selection.
+        The ids of the selected rows. Empty if the user cleared the selection.
     spaces : tuple of SelectedRows
-        Source and target; empty for a table.
+        The selected rows in the source and in the target. Empty if the file is a table.
     """
 
     ids: tuple[str, ...]
     spaces: tuple[SelectedRows, ...] = ()
 
     def rows_in(self, space: LatentSpace) -> np.ndarray:
-        """Row numbers (m,) of the ids in the space.
+        """The row numbers (m,) that the selected ids have in the space.
 
         Raises
         ------
         SpaceError
-            The rows were selected in other spaces, or the space lacks some of the ids.
+            The rows were selected in another space, or the space lacks some of the ids.
         """
         digests = [known.digest for known in self.spaces if known.digest]
         if digests and space.digest not in digests:
@@ -73,7 +74,7 @@ class _Session:
 
 @dataclass(frozen=True)
 class _Panes:
-    selection: tuple[str, ...] | None  # None: too large to be saved
+    selection: tuple[str, ...] | None  # None if it was too large to be saved
 
 
 @dataclass(frozen=True)
@@ -83,25 +84,25 @@ class _SessionFile:
 
 
 def from_session_file(content: bytes) -> tuple[str, ...] | None:
-    """The ids under ``panes: selection`` of a session file; () for versions that did not save them, None if
-    they were too many.
+    """The ids under ``panes: selection`` of a session file. () if an old version wrote the file without them;
+    None if there were too many to save.
 
     Raises
     ------
     SpaceError
-        Not a session file.
+        The content is not that of a session file.
     """
     return _decoded(_SessionFile, content, "session file").panes.selection
 
 
 def read_selection(path: str | Path) -> Selection:
-    """The selection in a session file, or in a table that Explore downloads (.csv, .parquet).
+    """The selection in a session file, or in a table (.csv or .parquet) that was downloaded from Explore.
 
     Raises
     ------
     SpaceError
-        No such file, another kind of file, a table without a column "id", or a session file without its
-        selection.
+        The file does not exist or is of another kind, the table has no column "id", or the session file lacks
+        its selection.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Tables (.csv, .tsv, .jsonl, .txt, .parquet, .arrow, .feather), read by pyarrow in the confined process.
+"""Read tables (.csv, .tsv, .jsonl, .txt, .parquet, .arrow, .feather) with pyarrow in the confined process.
 
-`relcore.files.reading` opens them from outside. In .csv and .tsv the first line names the columns; a .txt
-file is a column `text` of its lines.
+`relcore.files.reading` opens them from other processes. In .csv and .tsv files the first line names the
+columns. A .txt file is read as a table with one column, `text`, that holds its lines.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
-_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the part of metadata that is examined
+_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the part of a table of metadata that is examined
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # columns of a numbered series, or of numbers, that indicate vectors
-_SHOWN = 60  # characters of a cell in a preview
+_SERIES, _MANY_NUMBERS = 3, 16  # so many columns, in a numbered series or of numbers, indicate vectors
+_SHOWN = 60  # characters of a cell that a preview shows
 _MOST_COLUMNS = 120_000
 
-Batch = dict[int, Any]  # place of a column → Arrow array
+Batch = dict[int, Any]  # index of a column → Arrow array
 
 
 class OpenedTable:
@@ -54,14 +54,15 @@ class OpenedTable:
     names : list of str
     schema : Arrow's types of the columns
     n : int or None
-        Number of rows; None if only the beginning of the file was read.
+        The number of rows; None if only the beginning of the file was read.
     starts : list of int
-        The first row of each row group, then the number of rows; `group(column, group)` gives the cells.
+        The first row of each row group, and at the end the number of rows. `group(column, group)` returns the
+        cells of a group.
     class_names : dict from label column to the names of its numbers
     missing : tuple of str
-        Cells that mean no label.
+        Cells that stand for "no label".
     note, encoding : str
-        Notes on unusual properties of the file; "" if there are none.
+        A note on unusual properties of the file, and its text encoding; "" if there is none.
     """
 
     missing: tuple[str, ...] = ()
@@ -72,8 +73,8 @@ class OpenedTable:
         self.path, self._held, self.class_names = path, OrderedDict(), {}
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        """Blocks of cells, at most `rows` rows each if the file allows it; columns `texts` are not
-        converted."""
+        """Yield blocks of cells, with at most `rows` rows each if the file allows it. The columns in `texts`
+        are not converted."""
         raise NotImplementedError
 
     @property
@@ -82,13 +83,13 @@ class OpenedTable:
 
     @property
     def kinds(self) -> dict[str, ColumnKind]:
-        """The kind of each column. "image" is for cells of bytes, or {"bytes": …, "path": …} as in Hugging
-        Face's tables.
+        """The kind of each column. "image" means cells of bytes, or cells {"bytes": …, "path": …} as in
+        Hugging Face's tables.
         """
         return {name: _arrow_kind(field.type) for name, field in zip(self.names, self.schema, strict=True)}
 
     def values(self) -> list[ColumnValues]:
-        """The values of each column; text and bytes are judged by the first rows."""
+        """The kind of values in each column. Texts and bytes are judged by the first rows."""
         values = [
             ColumnValues(name, *_held(kind.type)) for name, kind in zip(self.names, self.schema, strict=True)
         ]
@@ -105,7 +106,7 @@ class OpenedTable:
         return replace(columns, n=self.n, width=width, note=self.note)
 
     def width(self, columns: Columns) -> int:
-        """The length of the vectors; 0 if the first row has none."""
+        """The length of the vectors; 0 if the first row has no vector."""
 
         if columns.dimension:
             return columns.dimension
@@ -117,7 +118,7 @@ class OpenedTable:
         return None
 
     def first(self, places: Sequence[int], n: int) -> dict[int, list[Any]]:
-        """The first n cells of columns."""
+        """The first n cells of the columns at these indices."""
         cells: dict[int, list[Any]] = {place: [] for place in places}
         for batch in _at_most(self.batches((), min(n, _BATCH_ROWS), places), n) if places else ():
             for place, some in batch.items():
@@ -176,14 +177,15 @@ def _at_most(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
 
 
 class Tables(Format):
-    """Tables of vectors: number columns, or one column of lists of equal length."""
+    """The format of tables of vectors, which are columns of numbers or one column of lists of equal
+    length."""
 
     libraries = ARROW
     has_columns = has_regions = True
 
     def describe(self, path: Path) -> Description:
         table = table_of(path, rows=_ROWS_TO_LOOK_AT)
-        # In a table with types, columns of whole numbers are seldom dimensions.
+        # In a table with column types, columns of whole numbers are seldom dimensions.
         fits = _is_number if isinstance(table, _TextRows) else types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
@@ -240,7 +242,7 @@ def _class_of(path: Path) -> type[OpenedTable] | None:
 
 
 def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedTable:
-    """The table in a file; for a text file at least its first `rows`."""
+    """The table in a file. Of a text file, at least the first `rows` rows are read."""
     kind, suffix = _class_of(path), path.suffix.lower()
     if kind is not None:
         return kind(path)
@@ -250,8 +252,8 @@ def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedT
 
 
 def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
-    """The kinds of the columns, and whether they look like vectors: lists, a numbered series, many
-    numbers."""
+    """Return the kinds of the columns, and whether the columns look like vectors: lists, a numbered series or
+    many numbers."""
     table = table_of(path, encoding, _BATCH_ROWS)
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
@@ -260,7 +262,7 @@ def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
 
 
 def first_cells(path: Path, n: int, encoding: str = "") -> dict[str, list[str]]:
-    """The first n cells of the first columns, as short texts."""
+    """The first n cells of each of the first columns, as short texts."""
     table = table_of(path, encoding, n)
     cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
     return {table.names[place].strip(): [_short(item) for item in some] for place, some in cells.items()}
@@ -282,7 +284,7 @@ def _no_rows(path: Path) -> SpaceError:
     )
 
 
-# Encodings: DuckDB, polars, pandas and pyarrow detect none but UTF-8.
+# Encodings are detected here, because DuckDB, polars, pandas and pyarrow recognise only UTF-8.
 
 UTF8 = "utf-8"
 ENCODINGS = {
@@ -309,9 +311,10 @@ _BEYOND_ASCII = 0.25  # share of letters: at most .1 in Western European languag
 
 
 def encoding_of(path: Path, chosen: str = "") -> str:
-    """The encoding of a file: the chosen one, else UTF-8, UTF-16 with its mark, or Windows-1252 if likely.
+    """The encoding of a file: the chosen one, if given. Otherwise UTF-8, UTF-16 if the file begins with its
+    mark, or Windows-1252 if that is likely.
 
-    Raises a SpaceError for an unknown encoding, or if none is likely.
+    Raises a SpaceError if the chosen encoding is unknown or if no encoding is likely.
     """
     if chosen:
         if chosen not in ENCODINGS:
@@ -328,8 +331,8 @@ def encoding_of(path: Path, chosen: str = "") -> str:
             return UTF8
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) and len(content) % 2 == 0:
         return "utf-16"
-    # UTF-8 sequences among other bytes indicate a damaged file. Many bytes beyond ASCII, or bytes that are
-    # rare in Western European text, indicate another encoding. A wrong guess would change every id.
+    # UTF-8 sequences among other bytes indicate a damaged file. Many bytes beyond ASCII indicate another
+    # encoding, and so do bytes that are rare in Western European text. A wrong guess would change every id.
     letters = len(content) - len(content.translate(None, _LETTERS))
     high = content.translate(None, bytes(range(128)))
     unlikely = len(high.translate(None, _LIKELY))
@@ -363,7 +366,7 @@ def _decode(path: Path, encoding: str, most: int = -1) -> str:
 
 
 class _TextRows(OpenedTable):
-    """A text file, as an Arrow table in memory."""
+    """A text file that is read into memory as an Arrow table."""
 
     rows: Any
 
@@ -387,7 +390,7 @@ class _TextRows(OpenedTable):
 
 
 class TextLines(_TextRows):
-    """A .txt file, in which each line that is not blank is a text."""
+    """A .txt file. Each line that is not blank is one text."""
 
     def __init__(self, path: Path, encoding: str = "") -> None:
         super().__init__(path)
@@ -406,7 +409,7 @@ class ObjectLines(_TextRows):
         import pyarrow.json as arrow_json
 
         super().__init__(path)
-        block = max(1 << 20, path.stat().st_size + 1)  # an object must fit into one block
+        block = max(1 << 20, path.stat().st_size + 1)  # each object must fit into one block
         options = arrow_json.ReadOptions(use_threads=False, block_size=block)
         rows = arrow_json.read_json(path, options)
         schema = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
@@ -433,8 +436,9 @@ def _pool() -> Any:
     return None
 
 
-# Delimited text. Numbers have ASCII digits and a decimal point, or a decimal comma if semicolons delimit.
-# Cells such as "1_000" or "1 000" are errors, because other readers take them for numbers.
+# Delimited text. Numbers have ASCII digits and a decimal point; if semicolons separate the cells, they may
+# have a decimal comma. Cells such as "1_000" and "1 000" are errors, because some readers take them for
+# numbers.
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
 _NUMBER_TEXT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -447,15 +451,15 @@ _ODD = re.compile(
 _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
 _COMMA = r"([+-]?[0-9]*),([0-9]*([eE][+-]?[0-9]+)?)"
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
-_HEAD = 1 << 20  # characters that are checked for names, delimiter and quotes
+_HEAD = 1 << 20  # characters in which names, delimiter and quotes are searched
 _FEW_NUMBERS = 20  # in a column of words, one in twenty may be a number, such as 1984
-csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is less than a document
+csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is too small for a document
 
 
 class DelimitedTable(_TextRows):
-    """A .csv or .tsv file: pyarrow reads all cells as text, and a column is numeric if all its cells are.
+    """A .csv or .tsv file. pyarrow reads all cells as text. A column is numeric if all its cells are numbers.
 
-    An empty cell or NA means NaN in a number column, and no label in a label column.
+    In a column of numbers, an empty cell or NA means NaN. In a column of labels, it means no label.
     """
 
     missing = MISSING
@@ -477,15 +481,16 @@ class DelimitedTable(_TextRows):
         self._column = cache(self._column_values)
 
     def _head(self, usual: str) -> tuple[str, int, list[str], list[list[str]]]:
-        """The delimiter, the line of the names, the names, and the first rows.
+        """Return the delimiter, the number of the line with the names, the names, and the first rows.
 
-        The delimiter is the usual one or, if the line of names lacks that, the most frequent other one.
+        The delimiter is the usual one. If the line with the names does not contain it, it is the most
+        frequent other delimiter.
         """
         text = _decode(self.path, self.encoding, _HEAD)
         names = next((line for line in text.splitlines() if line.strip()), "")
         others = [one for one in _DELIMITERS if one in names]
         delimiter = usual if usual in names or not others else max(others, key=names.count)
-        strict = len(text) < _HEAD  # a longer text may end within a cell
+        strict = len(text) < _HEAD  # a longer text may be cut within a cell
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
         lines: list[list[str]] = []
         line = 0
@@ -519,7 +524,7 @@ class DelimitedTable(_TextRows):
             )
 
     def _read(self, header: int, most: int | None) -> tuple[Any, bool]:
-        """The cells as text, and whether they are complete."""
+        """Return the cells as text, and whether all rows were read."""
         import pyarrow.csv as arrow_csv
 
         names, bad = [str(place) for place in range(len(self.names))], []
@@ -550,7 +555,7 @@ class DelimitedTable(_TextRows):
                 arrow_csv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=keep
                 ),
-                # Without this, spellings of null, true and false take 10 kB per column.
+                # Without this setting, lists of spellings of null, true and false take 10 kB per column.
                 arrow_csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     null_values=[],
@@ -586,10 +591,10 @@ class DelimitedTable(_TextRows):
         return [self._column(place)[1] for place in range(len(self.names))]
 
     def _column_values(self, place: int) -> tuple[Any, ColumnValues]:
-        """The cells of a column with their type, and the kind of its values."""
+        """Return the cells of a column, converted to their type, and the kind of its values."""
 
         name, cells = self.names[place], self.rows.column(place)
-        if self._decimal == "." and name not in INDEX:  # fast path, because most columns hold only numbers
+        if self._decimal == "." and name not in INDEX:  # a fast path, because most columns hold only numbers
             with suppress(pa.ArrowInvalid):
                 return compute.cast(cells, pa.float32()), ColumnValues(name, "numbers")
         texts = compute.utf8_trim_whitespace(cells)
@@ -598,7 +603,7 @@ class DelimitedTable(_TextRows):
         is_missing = compute.is_in(texts, pa.array(MISSING))
         texts = compute.if_else(is_missing, pa.scalar(None, pa.string()), texts)
         n = len(texts) - texts.null_count
-        if not n:  # NaN counts as a number, an empty cell does not
+        if not n:  # NaN counts as a number; an empty cell does not
             is_empty = not compute.any(compute.not_equal(compute.utf8_trim_whitespace(cells), "")).as_py()
             kind = "nothing" if is_empty else "numbers"
             return compute.cast(texts, pa.float32()), ColumnValues(name, kind)
@@ -613,7 +618,7 @@ class DelimitedTable(_TextRows):
         odd = all(_ODD.fullmatch(item) for item in texts.to_pylist() if item is not None)
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
-        is_text = not odd and 2 * n_numbers < n  # then the odd cells are the numbers
+        is_text = not odd and 2 * n_numbers < n  # in a text column the odd cells are the numbers
         strange = numeric if is_text else compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()
@@ -634,7 +639,7 @@ def _has_decimal_commas(rows: list[list[str]]) -> bool:
 
 
 def _lists(texts: Any) -> Any:
-    """Cells such as "[1.5, 2]" as lists of numbers; None if a cell is not such a list."""
+    """Convert cells such as "[1.5, 2]" to lists of numbers; None if a cell is not such a list."""
 
     cells = texts.to_pylist()
     if None in cells or not cells[0].startswith("["):
@@ -657,11 +662,11 @@ def _number_in_text(cell: str) -> str:
 
 
 def _whole_number(cells: Any) -> Any:
-    # A chunked array lacks methods of an array, even with one chunk.
+    # A chunked array lacks some methods of an array, even if it has one chunk.
     return cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
 
 
-# Tables with types
+# Tables whose columns have types
 
 
 class _TypedTable(OpenedTable):
@@ -703,7 +708,7 @@ class ParquetTable(_TypedTable):
 
 
 class ArrowTable(_TypedTable):
-    """An .arrow file (stream or file form) or version 2 of Feather, mapped."""
+    """An .arrow file (in stream or file form) or a file of Feather version 2, as a memory map."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -724,7 +729,7 @@ class ArrowTable(_TypedTable):
         return iter(reader)
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        # rows=0: batches of any size. Offsets and indices are validated first.
+        # rows=0 allows batches of any size. Offsets and indices are validated first.
         places = (*places, *texts)
         for batch in self._all():
             selected = batch.select([self.names[place] for place in places])
@@ -766,9 +771,10 @@ _BYTES = "bytes that are no text"
 
 
 def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarray:
-    """Arrow columns of numbers, or one of lists, as a matrix (m, d); missing numbers are NaN.
+    """Convert Arrow columns of numbers, or one column of lists, to a matrix (m, d). Missing numbers become
+    NaN.
 
-    Raises SpaceError for a list whose length is not d (the first list's length if d is 0).
+    Raises a SpaceError if a list has another length than d. If d is 0, the length of the first list is used.
     """
     first = decode_array(columns[0])
     if not is_vectors(first.type):
@@ -786,7 +792,7 @@ def vectors_of(columns: list[Any], name: str, n_before: int, d: int) -> np.ndarr
 
 
 def _floats(column: Any) -> np.ndarray:
-    # Missing numbers become NaN, too large ones infinite.
+    # Missing numbers become NaN. Numbers that are too large become infinite.
 
     column = decode_array(column)
     if types.is_decimal(column.type):
@@ -796,7 +802,7 @@ def _floats(column: Any) -> np.ndarray:
 
 
 def decode_array(column: Any) -> Any:
-    """The Arrow array decoded from its dictionary or extension type."""
+    """The Arrow array, decoded if it has a dictionary or extension type."""
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
@@ -846,7 +852,7 @@ def _held(kind: Any) -> tuple[str, str]:
 
 def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
     # Older writers do not mark text, so bytes that are valid UTF-8 count as text. Texts that are whole
-    # numbers may be ids; a fraction makes the column unclear.
+    # numbers may be ids. Texts with fractions make the column unclear.
 
     cells = decode_array(cells)
     with suppress(pa.ArrowInvalid):
@@ -879,7 +885,7 @@ def _arrow_kind(kind: Any) -> ColumnKind:
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
-    # Hugging Face's `datasets` writes them into the metadata of a parquet file.
+    # Hugging Face's `datasets` writes the class names into the metadata of a parquet file.
     with suppress(ValueError, AttributeError, TypeError):
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         named = {name: item.get("names") for name, item in features.items() if isinstance(item, dict)}

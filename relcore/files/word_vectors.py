@@ -1,4 +1,4 @@
-"""Word vectors of word2vec, fastText and GloVe: .bin, .vec and .txt, plain or gzipped."""
+"""Read word vectors of word2vec, fastText and GloVe from .bin, .vec and .txt files, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relcore.base.text import visible
 from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
 _FREE = 32 << 20  # bytes; any file may unpack to this
-_MOST_TIMES = 50  # largest ratio of compression: vectors as text reach 2 to 3, a repeated byte 1,030
+_MOST_TIMES = 50  # largest ratio of compression; vectors as text reach 2 to 3, a repeated byte 1,030
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
@@ -32,11 +32,11 @@ _LINES_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 1 << 25
 _COLUMNS_AT_ONCE = 20_000  # Arrow creates an object per column
 
-Line = tuple[int, bytes]  # number and bytes of a line
+Line = tuple[int, bytes]  # the number and the bytes of a line
 
 
 class _Unpacked(io.RawIOBase):
-    """The unpacked bytes of a .gz file; a decompression bomb is an error."""
+    """The unpacked bytes of a .gz file. A decompression bomb raises an error."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._packed = path, path.stat().st_size
@@ -78,7 +78,8 @@ class _WordVectors(Format):
 
 
 class Word2VecBinary(_WordVectors):
-    """A word2vec .bin: a line "n d", then rows of a word, a space and d little-endian float32."""
+    """A word2vec .bin file. It has a line "n d", then rows, each with a word, a space and d little-endian
+    float32."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:
@@ -100,7 +101,7 @@ class Word2VecBinary(_WordVectors):
                     if not chunk:
                         raise _cut_short(path, row, n)
                     buffer, at = buffer[at:] + chunk, 0
-                if row == 1:  # word2vec ends rows with a line feed, gensim does not
+                if row == 1:  # word2vec ends each row with a line feed; gensim does not
                     ends = buffer.startswith(b"\n", at)
                 if row and buffer.startswith(b"\n", at) != ends:
                     raise _no_word(path, row, n, d, buffer[at:space])
@@ -112,7 +113,7 @@ class Word2VecBinary(_WordVectors):
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _trailing_data(path, n)
-            # If a limit stops the reading, only the next words would reveal a wrong d in the header.
+            # If a limit stops the reading early, only the next words can reveal that the header's d is wrong.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:
@@ -123,10 +124,11 @@ class Word2VecBinary(_WordVectors):
 
 
 class Word2VecText(_WordVectors):
-    """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe).
+    """Word vectors as text, with a word and d numbers per row. A first line "n d" is present in files of
+    word2vec and fastText, and absent in files of GloVe.
 
-    ASCII spaces or tabs separate fields. A word may contain them (". . ." in GloVe's 840B) unless a number
-    follows; then the row has one number too many.
+    ASCII spaces or tabs separate fields. A word may contain such a separator (". . ." in GloVe's 840B),
+    unless a number follows it: then the row would have one number too many.
     """
 
     def blocks(self, path: Path, request: Request) -> Blocks:
@@ -156,13 +158,14 @@ class Word2VecText(_WordVectors):
 
 
 class Word2Vec(_WordVectors):
-    """Binary or text form, recognised by the bytes after the first line, for names that end in .gz only."""
+    """Word vectors in a file whose name ends in .gz only. The bytes after the first line tell whether it is
+    in binary or text form."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:
             stream.readline(_LONGEST_LINE)
             sample = stream.read(4096)
-        # Numbers as text are printable; among a thousand binary floats some byte is a control character.
+        # Numbers as text are printable. Among a thousand binary floats, some byte is a control character.
         binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
         return (yield from (Word2VecBinary if binary else Word2VecText)().blocks(path, request))
 
@@ -176,7 +179,7 @@ def _header(line: bytes, path: Path) -> tuple[int, int]:
 
 
 def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
-    """Lines that are not blank."""
+    """Yield the lines that are not blank."""
     n_blank = 0
     for number in count(1):
         line = stream.readline(_LONGEST_LINE + 1)
@@ -200,7 +203,8 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
 
 
 def _parse(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
-    # All lines at once if no word contains a space, else line by line, which finds the faulty line.
+    # If no word contains a space, all lines are parsed at once. Otherwise they are parsed one by one, which
+    # finds the faulty line.
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
