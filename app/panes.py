@@ -40,8 +40,8 @@ _FILTERS = "relscope.filters"
 class DrawnMap:
     """The coordinates of each space, and a note.
 
-    While UMAP or t-SNE runs, these are the last finished map of the same rows (`earlier` is True) or a PCA
-    map. `old` says which one.
+    While UMAP or t-SNE runs, the coordinates are those of the last finished map of the same rows
+    (`earlier` is True). If there is no such map, they are those of a PCA map. `old` names the map.
     """
 
     coordinates: list[np.ndarray]

@@ -14,7 +14,7 @@ from html import escape
 from relcore.base.text import LONGEST, visible
 
 NAME = 120  # most characters of a name within a sentence or on a button
-_JOINER = "\N{WORD JOINER}"  # the extensions of Markdown look for words after escaping
+_JOINER = "\N{WORD JOINER}"  # stops extensions of Markdown, which find words even if escaped
 _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")

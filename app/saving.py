@@ -57,7 +57,7 @@ _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
 _UNCHANGED = to_query(Workspace(**_OPENING))  # the address of a session without changes
 _WITH_SETTINGS = "relscope.begins-with-settings"
-_BY_HAND = "by-hand"  # in a link, instead of anchors chosen by hand
+_BY_HAND = "by-hand"  # a link has this word instead of anchors chosen by hand
 _TABS = ("data.kind", "studies.kind", *(place.key for place in PLACES.values() if place.tabs))
 _TYPES = get_type_hints(Workspace)
 _Change = tuple[str, dict[str, Any]]  # a step's name, and the settings that changed, as JSON
@@ -293,8 +293,8 @@ def _settings() -> dict[str, str]:
 
 
 def address(settings: bool = True) -> dict[str, str]:
-    """The parameters of the address: the small settings, a mark for anchors that it lacks, and the tab's
-    saved session; on Start, the step of the story instead of the settings."""
+    """The parameters of the address. They are the small settings, with a mark if hand-picked anchors are
+    left out; on Start, they are the step of the story. If the session is saved, the tab's name is added."""
     own: _Tab | None = st.session_state.get(_STATE)
     step = {STEP: st.query_params[STEP]} if STEP in st.query_params else {}
     linked = _address_of(session.workspace()) if settings else step

@@ -135,7 +135,7 @@ def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[Sp
     """Compare these two spaces, and add `spaces` to the session, as one step.
 
     If the session shows the bundled example and both new spaces are the user's own, they replace it. If
-    neither space was compared before, the method of the maps is reset to the default.
+    neither space was compared before, the settings of the maps are reset to their defaults.
     """
     present, ends = workspace(), {source, target}
     known = _distinct((*present.spaces, *spaces, source, target))
@@ -205,7 +205,7 @@ def add_anchors(ids: tuple[str, ...]) -> None:
 
 
 def move_anchor(before: str, to: str) -> None:
-    """Replace the anchor `before` by the row `to`; do nothing if that row is an anchor already."""
+    """Replace the anchor `before` by the row `to`. If that row is an anchor already, do nothing."""
     present = workspace()
     if before in present.anchors and to not in present.anchors:
         moved = tuple(to if one == before else one for one in present.anchors)

@@ -41,7 +41,7 @@ _MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
 _STEPS_SHOWN = 5  # most steps in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # other tabs of Connect choose their spaces themselves
 
-# What this run has still to draw: the place, the container of its toolbar, and whether the browser already
+# What this run still has to draw: the place, the container of its toolbar, and whether the browser already
 # shows this place.
 _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("awaited toolbar", default=None)
 

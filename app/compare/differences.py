@@ -35,7 +35,7 @@ _JOB_SECONDS = 60.0  # jobs that are expected to take no longer start without a 
 def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
-    if len(table) > 2 * _LISTED:  # most changed rows first, then the least changed ones
+    if len(table) > 2 * _LISTED:  # list only the most changed rows and the least changed ones
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(workspace, table)
     progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")

@@ -164,7 +164,7 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:
-    """What turns the query into a vector, in words, such as the name of a model. If nothing can, ""."""
+    """What encodes the query, in words, such as the name of a model. If nothing can encode it, ""."""
     ends = (workspace.source, workspace.target)
     if any(_encodes_texts(spec) for spec in ends):
         return " and ".join(dict.fromkeys(spec.encoder.title for spec in ends if _encodes_texts(spec)))

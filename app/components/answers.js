@@ -1,11 +1,11 @@
-/* The answers on Stitch while one types or draws: each change goes to the server by the channel, and the table it answers with is shown. The
-   page runs once the hand rests. */
+/* The answers on Stitch while the user types or draws. Each change goes to the server through the channel, and the table that comes back is
+   shown. The page runs only when the user pauses. */
 
 const TAGS = new Set(["b", "br", "caption", "p", "small", "span", "table", "tbody", "td", "th", "thead", "tr"]);
 const ATTRIBUTES = new Set(["class", "role", "scope", "style", "tabindex"]);
 const followers = new WeakMap();
 
-/* A second protection behind `plain_html` in Python: what a table of answers never has goes. */
+/* A second protection behind `plain_html` in Python: remove elements and attributes that a table of answers never has. */
 function harmless(answers) {
   for (const element of answers.querySelectorAll("*")) {
     if (!TAGS.has(element.localName)) element.remove();
@@ -26,7 +26,7 @@ export default function ({ data, parentElement }) {
 function follow({ address, name, text, answers }) {
   const shown = (bytes) => {
     const made = new DOMParser().parseFromString(new TextDecoder().decode(bytes), "text/html").querySelector(`.${answers}`);
-    if (made) document.querySelector(`.${answers}`)?.replaceChildren(...harmless(made)); // else the item cannot be encoded
+    if (made) document.querySelector(`.${answers}`)?.replaceChildren(...harmless(made)); // if not, the item cannot be encoded
   };
   let live = true;
   const channel = open({ address, name }, shown, () => (live = false));
@@ -34,7 +34,7 @@ function follow({ address, name, text, answers }) {
   const typed = ({ target }) => target.closest?.(`.${text}`) && target.value.trim() && send(target.value);
   const drawn = (event) => {
     if (!live) return;
-    event.preventDefault(); // the pad need not ask the page
+    event.preventDefault(); // tells the pad not to send the drawing to Python
     send(event.detail());
   };
   document.addEventListener("input", typed);

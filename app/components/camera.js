@@ -1,8 +1,8 @@
-/* What a camera of this machine sees: the square in the middle of its picture goes to Python as a data URI, the next one once Python has
-   answered the last. Nothing is recorded, and the camera is off until its button is pressed. */
+/* Pictures of a camera of this machine. The square in the middle of each picture goes to Python as a data URI. The next picture follows when
+   Python has answered the last one. Nothing is recorded, and the camera is off until its button is pressed. */
 
 const cameras = new WeakMap();
-const PAUSE = 80; // milliseconds between two pictures, at least
+const PAUSE = 80; // fewest milliseconds between two pictures
 
 export default function ({ data, parentElement, setStateValue }) {
   let camera = cameras.get(parentElement);
@@ -60,7 +60,7 @@ class Camera {
     this.send(this.canvas.toDataURL("image/png"));
   }
 
-  /* Python has answered so many pictures. */
+  /* Called when Python has answered `number` pictures. */
   answered(number) {
     if (number === this.number) return;
     this.number = number;

@@ -1,4 +1,4 @@
-/* A channel beside the page, see app/live.py: the latest question waits until it is open. */
+/* A WebSocket to the server, see app/live.py. Until it is open, it keeps the latest message and sends it then. */
 function open({ address, name }, answered, ended) {
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}${address}?name=${name}`);
   socket.binaryType = "arraybuffer";

@@ -1,5 +1,5 @@
-/* A canvas that is drawn on. While one draws, the picture goes to the channel of the answers where there is one; else to Python as a data
-   URI, the next one once Python has answered the last. Python gets it whenever a stroke ends, and "" once it is cleared. */
+/* A canvas for drawing. During a stroke, the picture goes to the channel of the answers. Without a channel, it goes to Python as a data URI,
+   and the next one follows when Python has answered the last. At the end of a stroke, Python always gets the picture; after clearing, "". */
 
 const pads = new WeakMap();
 
@@ -26,7 +26,7 @@ class Pad {
     root.append(this.canvas, this.hint, clear);
     parent.append(root);
     this.context = this.canvas.getContext("2d");
-    this.width = size / 11; // the strokes of the scans are about so thick
+    this.width = size / 11; // about the thickness of the strokes in the scans
     this.blank();
     if (before) this.restore(before);
     this.last = null;
@@ -41,7 +41,7 @@ class Pad {
     this.hint.hidden = false;
   }
 
-  /* What was drawn on another pad. */
+  /* Show a picture that was drawn on another pad. */
   restore(picture) {
     const image = new Image();
     image.onload = () => this.last || this.context.drawImage(image, 0, 0, this.canvas.width, this.canvas.height);
@@ -93,7 +93,7 @@ class Pad {
     this.send(detail());
   }
 
-  /* Python has answered so many pictures. */
+  /* Called when Python has answered `number` pictures. */
   answered(number) {
     if (number === this.number) return;
     [this.number, this.waiting] = [number, false];

@@ -1,7 +1,7 @@
-/* The panes in Streamlit, which calls the default export at mount, with every new payload and with every change of theme, always with the
-   same parent. */
+/* The panes in Streamlit. Streamlit calls the default export when it mounts the panes, with every new payload and at every change of theme,
+   always with the same parent. */
 
-const arrivals = new WeakMap(); // parent → its latest payload, and the arrays that came as files, by digest
+const arrivals = new WeakMap(); // for each parent, its latest payload and, by digest, the arrays that came as files
 
 async function load(address) {
   const answer = await fetch(address);
@@ -19,7 +19,7 @@ function arrived(parent, payload, home) {
   const names = Object.keys(header.elsewhere);
   const draw = () => {
     if (arrival.payload !== payload) return;
-    arrival.files = new Map(names.map((name) => [digest(name), arrival.files.get(digest(name))])); // the others are needed no more
+    arrival.files = new Map(names.map((name) => [digest(name), arrival.files.get(digest(name))])); // drops files that are no longer needed
     const taken = (name, kind = COLUMNS[name] ?? Float32Array) => new kind(arrival.files.get(digest(name)).slice(0));
     render(parent, { header, take: (name, kind) => (header.elsewhere[name] ? taken(name, kind) : take(name, kind)) }, home);
     sayFailure(parent, "");
@@ -28,7 +28,7 @@ function arrived(parent, payload, home) {
   if (!missing.length) return draw();
   const loading = missing.map(async (name) => arrival.files.set(digest(name), await (await home.load(header.elsewhere[name])).arrayBuffer()));
   const failed = (sentence) => (error) => {
-    if (arrival.payload !== payload) return; // files of a payload that was overtaken may be gone
+    if (arrival.payload !== payload) return; // a newer payload has come, and the server may have removed these files
     console.error(error);
     sayFailure(parent, `${sentence} (${error.message})`);
   };
@@ -36,8 +36,8 @@ function arrived(parent, payload, home) {
   Promise.all(loading).then(draw, failed(late)).catch(failed("The maps could not be drawn. Reload the page."));
 }
 
-/* The number in the page's headline follows an anchor that is dragged; it is pale from a movement until its score is there. */
-const LATEST = 2000; // milliseconds after which Python has said the score of a star that was dropped
+/* While an anchor is dragged, the number in the page's headline follows. It is pale until the score for the latest movement has come. */
+const LATEST = 2000; // milliseconds within which Python sends the score after a star was dropped
 let pale = 0;
 
 function found(share) {
@@ -55,8 +55,8 @@ function found(share) {
   }
 }
 
-/* The bars of similarity in the inspector follow, too. */
-const earlier = new WeakMap(); // of each row of bars, what it showed before
+/* The bars of similarity in the inspector also follow the anchor. */
+const earlier = new WeakMap(); // for each row of bars, its content before the anchor was dragged
 const barsShown = () => document.querySelector(".relscope-bars[data-row]");
 
 function moved(number, similar, id) {
@@ -81,10 +81,11 @@ function moved(number, similar, id) {
   row.querySelectorAll(":scope > b").forEach((text, side) => (text.textContent = decimals(similar[side], 2)));
 }
 
-/* The hand hears of the sliders that it follows while the pointer moves one; the keys' steps are runs of the page. Returns what ends it. */
+/* While the pointer moves a slider that the panes follow, tell `hand` its values. Steps by key need nothing here, because they run the page.
+   Returns a function that stops this. */
 function watchSliders(hand) {
   const number = ({ target }) => hand.live?.sliders?.findIndex(({ key }) => target.closest?.(`.${key}`)) ?? -1;
-  const near = (event) => number(event) >= 0 && hand.ready(); // the server prepares before the slider moves
+  const near = (event) => number(event) >= 0 && hand.ready(); // lets the server prepare before the slider moves
   const observer = new MutationObserver((changes) => {
     const before = new Map(); // the page may set a text twice in one change
     for (const { target, oldValue } of changes) if (!before.has(target)) before.set(target, oldValue);
@@ -114,7 +115,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     content: (root) => root.closest('[data-testid="stMainBlockContainer"]'),
   });
   return () => {
-    if (parentElement.isConnected) return; // the call was overtaken by a newer one, the panes are still on screen
+    if (parentElement.isConnected) return; // a newer call has come, and the panes are still on screen
     arrivals.get(parentElement).payload = null;
     remove(parentElement);
   };

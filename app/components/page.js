@@ -1,14 +1,14 @@
-/* What Streamlit leaves undone around a page. */
+/* Fixes for the page around the app that Streamlit does not provide. */
 
 const HERE = ["localhost", "127.0.0.1", "[::1]"];
 
 let again = () => {}; // runs the page
-let away = false; // whether the server is
+let away = false; // whether the server is unreachable
 
 function tellOfServer() {
   if (away && !document.querySelector("[data-testid=stDialog]")) {
     away = false;
-    again(); // a server that is back restores the session in a run, and says so
+    again(); // the server is back: a run restores the session and says so
   }
   const dialog = [...document.querySelectorAll("[data-testid=stDialog] section")].find((one) => /is not responding/.test(one.textContent));
   if (!dialog) return;
@@ -20,25 +20,26 @@ function tellOfServer() {
 
 export default function ({ setTriggerValue }) {
   again = () => setTriggerValue("back", true);
-  // Menus and tooltips stand outside of the app's element, which alone knows whether it is dark.
+  // Menus and tooltips lie outside of the app's element, but only this element has the colour scheme, so copy it to the root.
   document.documentElement.style.colorScheme = getComputedStyle(document.querySelector(".stApp")).colorScheme;
   if (Object.hasOwn(history, "pushState")) return;
-  // Where the server does not answer, Streamlit asks whether the internet is there.
+  // If the server does not answer, Streamlit's dialog asks about the internet connection, so replace its text.
   new MutationObserver(tellOfServer).observe(document.body, { childList: true });
-  // A slider of the story that was moved by the pointer gives the arrow keys back; by Tab it keeps them.
+  // After the pointer has moved a slider of the story, the slider loses the focus, so the arrow keys move between steps again. A slider
+  // reached by Tab keeps the focus.
   document.addEventListener("pointerup", () =>
     setTimeout(() => document.querySelector(".st-key-story input[type=range]:focus")?.blur()),
   );
-  // On a narrow screen the menu of the places lies over the page: Escape and the choice of a place close it.
+  // On a narrow screen, the menu of the places covers the page. Escape and the choice of a place close it.
   const close = () => innerWidth < 769 && document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]")?.click();
   document.addEventListener("keydown", ({ key }) => key === "Escape" && close());
   document.addEventListener("click", ({ target }) => target.closest?.("[data-testid=stSidebarNavLink]") && setTimeout(close, 300));
-  // A press outside of an open menu closes it, and Streamlit drops the click; closed before the press, a link is followed.
+  // A press outside of an open menu closes it, and Streamlit then ignores the click. So close the menu before the click: the link works.
   document.addEventListener("pointerdown", ({ target }) => {
     if (!document.querySelector("[data-testid=stPopoverBody]") || !target.closest?.("a[data-testid$=NavLink]")) return;
     document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
   }, true);
-  // Each change of the address's settings adds an entry to the history, so that "back" would do nothing at first.
+  // Streamlit adds an entry to the browser's history at each change of the settings in the address. "Back" would only undo this change.
   const push = history.pushState.bind(history);
   history.pushState = (state, unused, address) => {
     const same = new URL(address ?? location, location).pathname === location.pathname;

@@ -1,4 +1,4 @@
-/* Rows in lists of neighbours are buttons: a click on one goes to Python. The lists are HTML of the page; one listener serves all of them. */
+/* Rows in lists of neighbours are buttons. A click on a row goes to Python. The lists are HTML of the page, and one listener serves them all. */
 
 const links = new WeakMap();
 

@@ -1,7 +1,7 @@
-/* A search box with a list of matches below it. What is typed goes to Python after a short pause; Python answers with a few matches. */
+/* A search box with a list of matches below it. After a short pause, the typed text goes to Python, which answers with a few matches. */
 
 const boxes = new WeakMap();
-const PAUSE = 120; // milliseconds without a key
+const PAUSE = 120; // milliseconds without a key press after which the text is sent
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
   let box = boxes.get(parentElement);
@@ -44,7 +44,7 @@ class SearchBox {
   update({ label, placeholder, query, matches, told }) {
     this.input.setAttribute("aria-label", label);
     this.input.placeholder = placeholder;
-    if (query !== this.input.value) return; // an answer to what was typed before
+    if (query !== this.input.value) return; // this answers an earlier text
     this.matches = matches;
     this.answered = query;
     this.at = 0;
@@ -60,7 +60,7 @@ class SearchBox {
     this.told.textContent = told;
     this.mark();
     this.open(Boolean(query) && this.root.getRootNode().activeElement === this.input);
-    if (this.entered === query) this.choose(0); // Enter was faster than this answer
+    if (this.entered === query) this.choose(0); // the user pressed Enter before this answer came
   }
 
   mark() {
@@ -81,13 +81,13 @@ class SearchBox {
     clearTimeout(this.timer);
     this.entered = null;
     this.pick(match.id, this.input.value);
-    [this.input.value, this.matches] = ["", []]; // what was found stands below; the box is for the next search
+    [this.input.value, this.matches] = ["", []]; // the result is shown below, so the box is free for the next search
     this.ask("");
     this.open(false);
   }
 
   key(event) {
-    event.stopPropagation(); // or Streamlit would take the key for one of its own
+    event.stopPropagation(); // so that Streamlit does not treat the key as a shortcut
     const steps = { ArrowDown: 1, ArrowUp: -1 };
     if (event.key in steps && this.matches?.length) {
       this.at = (this.at + steps[event.key] + this.matches.length) % this.matches.length;

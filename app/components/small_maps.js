@@ -1,8 +1,8 @@
-/* Small maps of the same rows beside each other. A row under the pointer is ringed and named in every map of the page. */
+/* Small maps of the same rows, side by side. A row under the pointer gets a ring and its name in every map of the page. */
 
 const SVG = "http://www.w3.org/2000/svg";
 const STAR = "M0-1 .27-.37 .95-.31 .43.14 .59.81 0 .45-.59.81-.43.14-.95-.31-.27-.37Z";
-const [CLUMP, FAN] = [250, 360]; // thousandths of a map's width: rows nearer than the first to their middle are one spot
+const [CLUMP, FAN] = [250, 360]; // thousandths of a map's width; rows are one spot if all are nearer to their middle than CLUMP
 const drawn = new WeakMap();
 
 export default function ({ data, parentElement }) {
@@ -43,7 +43,7 @@ class Maps {
     const axes = make("path", svg, { class: "axes", d: "M-9999 0H9999M0-9999V9999" });
     const stars = new Set(starred);
     const points = names.map((_, row) => (stars.has(row) ? make("path", svg, { class: "star", d: STAR }) : make("circle", svg)));
-    for (const row of starred) svg.append(points[row]); // over the others
+    for (const row of starred) svg.append(points[row]); // stars lie over the other points
     const labels = labelled.map((row) => Object.assign(make("SPAN", box, { class: "label" }), { textContent: names[row] }));
     const tip = make("SPAN", box, { class: "tip" });
     const leaders = make("path", svg, { class: "leaders" });
@@ -76,12 +76,12 @@ class Maps {
   }
 
   put(element, xy, row) {
-    const half = `${element.offsetWidth / 2 + 4}px`; // a name ends inside of the map
+    const half = `${element.offsetWidth / 2 + 4}px`; // keeps names inside of the map
     element.style.left = `clamp(${half}, ${xy[2 * row] / 10}%, calc(100% - ${half}))`;
     element.style.top = `${xy[2 * row + 1] / 10}%`;
   }
 
-  /* Put the labels of rows in one spot around it, with lines to their rows; false where the rows lie apart. */
+  /* If the labelled rows lie in one spot, put their labels around it, with lines to the rows. If they lie apart, return false. */
   fan({ labels, leaders }, xy) {
     const rows = this.data.labelled.map((row) => [xy[2 * row], xy[2 * row + 1]]);
     const [x, y] = [0, 1].map((axis) => rows.reduce((sum, row) => sum + row[axis], 0) / rows.length);
@@ -98,7 +98,7 @@ class Maps {
     return clumped;
   }
 
-  /* Move labels down until none lies over another one. */
+  /* Move labels down until none covers another one. */
   apart(labels, box) {
     const height = box.clientHeight;
     const free = labels.map((label) => ({ label, width: label.offsetWidth, height: label.offsetHeight, left: label.offsetLeft, top: label.offsetTop }));
@@ -115,7 +115,7 @@ class Maps {
 
   size() {
     const width = this.maps[0].svg.clientWidth || 300;
-    this.root.style.setProperty("--unit", 1000 / width); // of a pixel
+    this.root.style.setProperty("--unit", 1000 / width); // map units per pixel
     this.root.style.setProperty("--dot", 1.6 + width / 280);
   }
 

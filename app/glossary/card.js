@@ -1,5 +1,5 @@
-/* A click on a link to #what-… shows that entry of the glossary in a card beside the link. The browser's popover gives what a card needs: it
-   lies above the page, and Escape or a click elsewhere closes it. */
+/* A click on a link to #what-… shows this entry of the glossary in a card beside the link. The card is a popover of the browser, so it lies
+   above the page, and Escape or a click elsewhere closes it. */
 
 const cards = new WeakMap();
 const GAP = 8; // pixels between the word and its card, and around it
@@ -15,7 +15,7 @@ export default function ({ parentElement }) {
   const open = (event) => {
     const link = event.target.closest?.('a[href^="#what-"]');
     if (!link) return;
-    event.preventDefault(); // no entry of the browser's history, and no choice of the card around the word
+    event.preventDefault(); // adds no entry to the browser's history, and does not choose a card that contains the link
     event.stopPropagation();
     if (!card.contains(link)) word = link;
     show(card, link.getAttribute("href").slice("#what-".length), word);
@@ -39,7 +39,7 @@ function show(card, term, word) {
   title.focus({ preventScroll: true });
 }
 
-/* Below the word, above it where there is no room, and within the window. */
+/* Place the card below the word or, if there is no room, above it. Keep it within the window. */
 function place(card, word) {
   const { left, top, bottom } = word?.getBoundingClientRect() ?? { left: 0, top: 0, bottom: 0 };
   const { offsetWidth: width, offsetHeight: height } = card;

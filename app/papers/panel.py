@@ -375,8 +375,8 @@ def _place(row: PaperRow) -> tuple[Place, str]:
 
 
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
-    """The run with the settings of the study. If `kind` is "", the run with the settings of the page that
-    draws the words."""
+    """The run with the settings of the study. If `kind` is "", the run with the settings for the
+    bundled words."""
     runs = (RUNS[name] for name in row.run_names())
     return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 

@@ -52,8 +52,8 @@ POLICY = (
 )
 
 
-# Streamlit's script for charts takes a second to load. So the answers for pages that begin with a chart name
-# this script at once.
+# Streamlit's script for charts takes a second to load. So pages that begin with a chart tell the
+# browser at once to load it.
 _CHARTS = [
     f"<./static/js/{script.name}>; rel=modulepreload".encode()
     for script in (Path(streamlit.__file__).parent / "static" / "static" / "js").glob("PlotlyChart.*.js")
@@ -122,8 +122,8 @@ class Gate:
 
 
 def _of_this_account(scope: Scope) -> bool:
-    """Whether a process of this account made this loopback connection. If the system does not tell, True:
-    only on Linux can other accounts read the arguments of a browser."""
+    """Whether a process of this account made this loopback connection. If the system does not tell, True,
+    because other accounts can read the arguments of a browser only on Linux."""
     tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
     if not tables:
         return True

@@ -66,7 +66,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         if chosen != _DRAW:
             item = _scan(dataset, stitching_of(setup), chosen)
         elif picture is not None:
-            with suppress(SpaceError):  # the picture shows nothing that stands out yet
+            with suppress(SpaceError):  # the drawing is still even grey
                 item = made_like(picture, look_of(dataset), "drawing")
         if item is None:
             answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")
@@ -111,8 +111,8 @@ def _right() -> tuple[dict[str, float], int, float]:
 
 
 def table(answers: Answers, control: Answers) -> str:
-    """A table as HTML. It shows the answer of each encoder with its own classifier, and with the other
-    classifier by similarities. As a control, it shows the other classifier's answer by coordinates."""
+    """A table as HTML. For each encoder, it shows the answer of its own classifier and, by similarities, the
+    answer of the other network's classifier. As a control, it shows the latter's answer by coordinates."""
     rows, alone = "", [answers.answer(i, i) for i in range(2)]
     if len(set(alone)) > 1:
         says = and_list(f"the {name} says {answer}" for name, answer in zip(_NAMES, alone, strict=True))

@@ -35,7 +35,7 @@ from relcore.stitch.languages import (
     retrieve,
 )
 
-_AT_ONCE = 2.5  # processor seconds, including the time to load the libraries
+_AT_ONCE = 2.5  # most processor seconds for encoding at once, including loading the libraries
 _MOST_READ = 1000  # rows read of a large table; a language model encodes them within a minute
 MOST_PAIRS = 2000  # most pairs, so that six methods take less than a second
 SHOWN = 60  # number of examples in the table

@@ -146,7 +146,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     if source == "draw":
         label, name = "Draw here with mouse, pen or finger", "drawing"
         picture = drawing_pad("stitch.try-pad", label, _PAD)
-        with suppress(SpaceError):  # the picture shows nothing that stands out yet
+        with suppress(SpaceError):  # the drawing is still even grey
             if picture is not None:
                 return _show_item(Item(made_like(picture, look, name)), caption_of(look))
         return None
@@ -156,7 +156,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
         if picture is None:
             return None
-        with suppress(SpaceError):  # the camera shows nothing that stands out yet
+        with suppress(SpaceError):  # the camera shows only an even grey so far
             seen = strokes_of(picture) if look.on_dark else picture
             return _show_item(Item(made_like(seen, look, name)), caption_of(look))
         return None

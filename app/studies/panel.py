@@ -67,7 +67,7 @@ def choose_study() -> Study | None:
         st.markdown(f"**{plain(study.question)}**  \n:small[{plain(f'{study.title} · {study.paper}')}]")
         return study
 
-    def stay() -> None:  # the topic follows the study that the search found
+    def stay() -> None:  # chooses the topic of the study, which the search may have found elsewhere
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
     kind = remembered(
