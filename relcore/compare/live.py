@@ -437,7 +437,8 @@ class LiveComparison:
                 labelled = self.held.classes >= 0
                 labelled[left_out] = False
                 near = top_rows(where, len(queries), max(1, min(k, np.count_nonzero(labelled) - 1)))
-            size = where.rows_at_once(where.search_rows, 4 * (3 * len(queries) + sum(turns[1].shape)))
+            # Half the usual rows: a movement of the hand waits for the end of a block.
+            size = where.rows_at_once(where.search_rows // 2, 4 * (3 * len(queries) + sum(turns[1].shape)))
             for block in row_blocks(len(self.held.pair), size):
                 if overtaken():
                     raise Overtaken
