@@ -1,4 +1,5 @@
-"""Columns that colour and filter the rows of a pair: numbers, classes, clusters, agreement of neighbours."""
+"""Columns by which the rows of a pair are coloured and filtered: numbers, classes, clusters, agreement of
+neighbours."""
 
 from __future__ import annotations
 
@@ -40,17 +41,18 @@ from relcore.spaces.split import row_keys
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarray]:
-    """The k nearest neighbours of these rows in the source and in the target, by cosine after centring:
-    two arrays (m, k)."""
+    """Two arrays (m, k): the k nearest neighbours of these rows in the source and in the target, by cosine
+    after centring."""
     k = min(k, len(match) - 1)
     spaces = match.source, match.target
     return [nearest_within(directions(space.vectors, mean_of(space)), rows, k) for space in spaces]
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
-    """The overlap of each row's neighbours in the two spaces, smallest first.
+    """A table with one row per given row, smallest overlap of its neighbours in the two spaces first.
 
-    Mutual kNN in the absolute spaces. Columns: row, id, overlap (Jaccard, 0 … 1), count (if known).
+    Neighbours are searched in the absolute spaces (mutual kNN). Columns: row, id, overlap (Jaccard, 0 … 1),
+    count (if known).
     """
     table = pd.DataFrame(
         {"row": rows, "id": match.ids[rows], "overlap": jaccard_rows(*centred_neighbours(match, rows, k))}
@@ -64,10 +66,11 @@ def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataF
 def neighbours_of(
     match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
 ) -> pd.DataFrame:
-    """The k nearest neighbours of one row in both spaces: source, source cosine, target, target cosine, and
-    whether shared.
+    """A table of the k nearest neighbours of one row in both spaces. Columns: source, source cosine, target,
+    target cosine, and whether both spaces have the neighbour.
 
-    By cosine in the absolute spaces after centring, or in another representation of both, `made`.
+    The neighbours are found by cosine after centring in the absolute spaces. If `made` is given, they are
+    found in these two representations.
     """
     row, k = match.source.rows([identifier]), min(k, len(match) - 1)
     if made is None:
@@ -84,16 +87,16 @@ def neighbours_of(
     return pd.DataFrame(columns)
 
 
-AGREEMENT_ROWS = (500, 4000)  # minimum and maximum
-_COMPARED = 250_000_000  # with this many pairs of rows, about a second's work
-MOST_CLASSES = 20  # the number of distinguishable colours
-WHOLE_CLASSES = 12  # columns of whole numbers with at most so few values hold classes, not quantities
-_MOST_READ = 24  # columns that are cached
+AGREEMENT_ROWS = (500, 4000)  # fewest and most rows whose neighbourhoods are compared
+_COMPARED = 250_000_000  # pairs of rows that are compared in about a second
+MOST_CLASSES = 20  # most classes: the number of colours that can be told apart
+WHOLE_CLASSES = 12  # a column of whole numbers with at most this many values holds classes, not quantities
+_MOST_READ = 24  # number of columns in the cache
 Cells = Callable[[str], pd.Series]
 
 
 def columns_of(match: Match) -> list[str]:
-    """The numeric columns that every pair has, and counts if they are known."""
+    """The names of the numeric columns of a pair: those that every pair has, and counts if they are known."""
     return [name for name in NUMBERS if name != "counts" or match.source.counts is not None]
 
 
@@ -103,8 +106,8 @@ def cells_of(
     load: Callable[[SpaceSpec], LatentSpace],
     tables: Callable[[SpaceSpec], TableColumns] | None = None,
 ) -> Cells:
-    """A function that reads a column of the two spaces' tables, from the source's if both have it; `tables`
-    returns those that are open already."""
+    """A function that reads a column from the tables of the two spaces. If both tables have it, it is read
+    from that of the source. `tables` returns the tables that are already open."""
 
     tables = tables or cache(TableColumns)
 
@@ -117,12 +120,12 @@ def cells_of(
 
 
 def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
-    """One number per row (m,); NaN if it was not computed.
+    """The number of each row in this column, an array (m,); NaN if it was not computed.
 
     Raises
     ------
     SpaceError
-        Counts are requested of a space that has none.
+        The column is "counts", and the space has none.
     """
     if column == "counts" and match.source.counts is None:
         raise SpaceError(f"color_by 'counts': {match.source.name!r} has no counts; colour by pivots")
@@ -133,7 +136,7 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
 
 
 def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
-    """The view coloured by the column in `spec`; unchanged if that is pivots or labels.
+    """The view, coloured by the column in `spec`. If this is "pivots" or "labels", the view is unchanged.
 
     Raises
     ------
@@ -154,8 +157,8 @@ def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | N
 
 
 def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> np.ndarray | list[str]:
-    """A column of the spaces' tables at these rows (m,): numbers with NaN for empty cells, or the names of
-    classes with "" for these.
+    """The cells of a column in the tables of the spaces, at these rows (m,): numbers, with NaN for empty
+    cells; or names of classes, with "" for empty cells.
 
     Raises
     ------
@@ -175,10 +178,10 @@ def cells_in(match: Match, rows: np.ndarray, name: str, cells: Cells | None) -> 
 
 
 def _at(match: Match, rows: np.ndarray, column: pd.Series) -> np.ndarray:
-    """The cells of a column at rows (m,) of the pair, None for rows without one; of equal ids the first
-    counts."""
+    """The cells of a column at rows (m,) of the pair; None for rows without a cell. If an id appears more
+    than once in the table, its first cell is used."""
     ids = match.source.index
-    if not column.index.equals(ids):  # looking ids up takes ten times as long
+    if not column.index.equals(ids):  # faster, because looking ids up takes ten times as long
         column = column[~column.index.duplicated()].reindex(ids)
     return column.to_numpy()[rows]
 
@@ -190,7 +193,8 @@ def rows_table(
     cells: Cells | None = None,
     texts: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> pd.DataFrame:
-    """Rows (m,) with all known columns: id, text, label, count, and those of the spaces' tables.
+    """A table of rows (m,) with all known columns: id, text, label, count, and the columns of the tables of
+    both spaces.
 
     Raises
     ------
@@ -211,7 +215,8 @@ def rows_table(
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
-    """The cells as numbers (m,), NaN for empty ones; None if a cell is not a number, or all are empty."""
+    """The cells as numbers (m,), with NaN for empty cells. None if a cell is not a number, and if all are
+    empty."""
     written = pd.Series(cells, dtype=object)
     empty = (written.isna() | (written == "")).to_numpy()
     values = pd.to_numeric(written.mask(empty), errors="coerce").to_numpy(dtype=np.float64, copy=True)
@@ -220,8 +225,8 @@ def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
 
 
 def classes_of(names: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], str]:
-    """The class of each row (m,), −1 for "" and for rare classes; their names; and a note on classes beyond
-    `MOST_CLASSES` that are left out."""
+    """Three values: the class of each row (m,), −1 for "" and for rare classes; the names of the classes; and
+    a note if classes are left out because there are more than `MOST_CLASSES`."""
     counts = Counter(name for name in names if name)
     kept, about = sorted(counts, key=lambda name: (-counts[name], name)), ""
     if len(kept) > MOST_CLASSES:
@@ -250,8 +255,8 @@ def _class(cell: Any) -> str:
 
 
 def agreement_rows(n: int) -> int:
-    """The number of rows whose neighbourhoods are compared; fewer in larger spaces, where each takes
-    longer."""
+    """The number of rows whose neighbourhoods are compared. In larger spaces it is smaller, because each row
+    takes longer."""
     return int(np.clip(_COMPARED // n, *AGREEMENT_ROWS))
 
 
@@ -264,13 +269,13 @@ def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
     return values[rows]
 
 
-LEAST_ROWS = 5  # scored rows that a group needs for a mean
+LEAST_ROWS = 5  # number of scored rows that a group needs for a mean
 _CENTRAL = 20
 _MOSTLY = 0.5
 
 
 def class_groups(space: LatentSpace) -> tuple[np.ndarray, list[str]]:
-    """The class number of each row (n,), −1 for none, and the labels in alphabetical order.
+    """The class number of each row (n,), −1 for rows without a class, and the labels in alphabetical order.
 
     Raises
     ------
@@ -289,10 +294,11 @@ def _class_numbers(labels: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> tuple[np.ndarray, list[str]]:
-    """k-means clusters of the centred, unit rows: the cluster number of each row (n,), and the clusters'
-    names.
+    """The cluster number of each row (n,), and the names of the clusters, by k-means of the centred unit
+    rows.
 
-    A cluster is named by the label that half of its rows have, else by three central rows.
+    If half of the rows of a cluster have the same label, this is its name. Otherwise, it is named by three
+    central rows.
 
     Raises
     ------
@@ -306,7 +312,7 @@ def clusters_of(space: LatentSpace, n_clusters: int, random_state: int = 0) -> t
     directions = unit_rows(space.vectors, mean_row(space.vectors))
     k_means = MiniBatchKMeans(n_clusters, batch_size=4096, n_init=3, random_state=random_state)
     groups = k_means.fit_predict(directions)
-    present, groups = np.unique(groups, return_inverse=True)  # k-means may leave a cluster empty
+    present, groups = np.unique(groups, return_inverse=True)  # k-means can leave a cluster empty
     names: list[str] = []
     for number, centre in enumerate(k_means.cluster_centers_[present]):
         name = _name(space, np.flatnonzero(groups == number), directions, centre)
@@ -328,9 +334,8 @@ def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centr
 def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
     """The rows to compare, ascending: all n, or a random sample of `n_queries`.
 
-    Half of the queries are shared among the groups, so that a small class is compared in full. Half of the
-    queries are divided equally among the groups, so that small classes are compared in full. The keys of
-    `row_keys` draw them, so that one more row replaces few others.
+    Half of the queries are divided equally among the groups, so that small classes are compared in full.
+    Queries are drawn by the keys of `row_keys`, so that a further row replaces few of them.
 
     Examples
     --------
@@ -354,20 +359,20 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
 
 
 # Clusters of texts are found by HDBSCAN (Campello, Moulavi and Sander, 2013) in the space itself, so that
-# both maps show the same ones. Share of rows in clusters: at most .43 on 24 draws of Gaussian, uniform,
-# heavy-tailed and anisotropic rows; .69 for MiniLM's sentences; .95 or more for three networks' digits. A
-# cluster is named by the terms that add most to the Kullback–Leibler divergence of its words from all words
-# (class-based TF-IDF of Grootendorst, 2022, without stop words).
+# both maps show the same clusters. The share of rows in clusters is at most .43 on 24 draws of Gaussian,
+# uniform, heavy-tailed and anisotropic rows. It is .69 for sentences embedded by MiniLM, and .95 or more for
+# digits in three networks. A cluster is named by the terms that add most to the Kullback–Leibler divergence
+# of its words from all words (class-based TF-IDF of Grootendorst, 2022, without stop words).
 
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
 _CLUSTERS = (4, 14)
-_FITTED = 2000  # points that k-means is fitted on
+_FITTED = 2000  # most points that k-means is fitted on
 _STEPS = 20
-_READ = 4000  # texts that are read
-_TERMS = 2  # in a name
-_FEWEST_TEXTS = 3  # texts of a cluster that must contain its term
-_FREQUENT = 0.25  # a name is among this share of a cluster's words
+_READ = 4000  # most texts that are read
+_TERMS = 2  # most terms in a name
+_FEWEST_TEXTS = 3  # least number of texts of a cluster that contain its term
+_FREQUENT = 0.25  # share of the words of a cluster from which its name is chosen
 _FREE = 0.05  # clusters are named if at least this share of rows has no class
 _TERM = re.compile(r"[^\W\d_]{3,}")
 _COMPONENTS = 25  # principal components in which rows are clustered
@@ -376,7 +381,7 @@ _CLUSTERED = 0.5  # no clusters if they hold less than this share of the rows
 
 
 def are_readable_ids(ids: np.ndarray) -> bool:
-    """Whether ids can be read as words: at least half of them have three letters in a row."""
+    """Whether ids can be read as words. At least half of them must have three letters in a row."""
     some = ids[:: max(1, len(ids) // _FITTED)]
     return 2 * sum(bool(_TERM.search(identifier)) for identifier in some) >= len(some)
 
@@ -397,10 +402,11 @@ def named_clusters(
     texts: Callable[[Sequence[str]], list[str]] | None = None,
     other: LatentSpace | None = None,
 ) -> Clusters | None:
-    """Named groups of the drawn rows (m,); None if no names can be found.
+    """Groups of the drawn rows (m,), with names; None if no names can be found.
 
-    With `texts`, which maps ids to texts, these are dense clusters of the space, or of the `other` one if the
-    first has none. Otherwise they are regions of the map with these `coordinates` (m, 2 or 3).
+    If there are `texts` (a function from ids to texts), the groups are dense clusters of the space; if it has
+    none, of the space `other`. Without `texts`, the groups are regions of the map with these `coordinates`
+    (m, 2 or 3).
     """
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
@@ -412,7 +418,7 @@ def named_clusters(
     if texts is None:
         some = space.ids[rows][:_FITTED]
         if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
-            return None  # most ids are numbers, such as 17 or "digits/17"
+            return None  # most ids are numbers, such as 17 or "digits/17", and make no names
     if texts is None:
         numbers = _regions(coordinates)
         names = _central_words(space, rows, numbers)
@@ -423,15 +429,16 @@ def named_clusters(
         names = _terms(space.ids[rows][inside], numbers[inside], texts) if inside.any() else []
     if not names:
         return Clusters(numbers, ())
-    named = np.array([*map(bool, names), False])  # the last for rows in no cluster
+    named = np.array([*map(bool, names), False])  # the last name is for rows in no cluster
     return Clusters(np.where(named[numbers], numbers, -1), tuple(names))
 
 
 def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
-    """The cluster of each row (n,), −1 for none; all are −1 if fewer than half of the rows lie in clusters.
+    """The cluster of each row (n,), −1 for rows in no cluster. If fewer than half of the rows lie in
+    clusters, all are −1.
 
-    HDBSCAN of the directions after centring, in up to 25 principal components of at most 2,000 rows; other
-    rows get −1.
+    HDBSCAN is fitted on the directions after centring, in up to 25 principal components. It uses at most
+    2,000 rows; all other rows get −1.
     """
     from sklearn.cluster import HDBSCAN
     from sklearn.decomposition import PCA
@@ -463,7 +470,7 @@ def _regions(coordinates: np.ndarray) -> np.ndarray:
         weights = distances / distances.sum() if distances.any() else None
         start.append(fitted[rng.choice(len(fitted), p=weights)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an empty cluster: it has no rows and no name
+        warnings.simplefilter("ignore")  # an empty cluster, without rows and without a name
         centres, _ = kmeans2(fitted, np.array(start), iter=_STEPS, minit="matrix")
     return vq(points, centres)[0]
 
@@ -510,11 +517,11 @@ def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) ->
 # Facets: classes and bins of numbers by which rows are filtered.
 
 MOST_FACETS = 12
-_TELLING = 0.2  # the most frequent values cover at least this share of rows; else the column is free text
+_TELLING = 0.2  # least share of rows with the most frequent values; below it, a column is free text
 
 
 def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) -> tuple[Facet, ...]:
-    """The facets of these columns over all rows, at most `MOST_FACETS`; columns of free text are left out.
+    """The facets of these columns over all rows, at most `MOST_FACETS`. Columns of free text are left out.
 
     Raises
     ------
@@ -533,7 +540,7 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
     """The columns that rows can be filtered by: labels, those of `tables`, and numbers of the pair."""
     labels = ["labels"] if match.source.labels is not None else []
-    numbers = [name for name in columns_of(match) if name != "agreement"]  # known for a sample only
+    numbers = [name for name in columns_of(match) if name != "agreement"]  # known only for a sample
     return [*labels, *(f"{COLUMN}{name}" for name in tables), *numbers]
 
 
@@ -577,7 +584,7 @@ def kept_rows(
     Raises
     ------
     SpaceError
-        A column that is not there, or holds neither classes nor numbers.
+        A column that is not there; a column that holds neither classes nor numbers.
     """
     columns = dict.fromkeys(one.column for one in conditions if one.column != SELECTED_ROWS)
     facets = (*facets_of(match, list(columns), cells), *selected_facet(match, conditions))
@@ -589,7 +596,7 @@ def kept_rows(
 
 
 def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet, ...]:
-    """The facet of the rows that a filter keeps by ids; () without such a filter."""
+    """The facet of the rows that a filter selects by id. () if no filter does so."""
     for one in conditions:
         if one.column == SELECTED_ROWS:
             inside = match.source.index.isin(list(one.classes))

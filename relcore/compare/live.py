@@ -1,10 +1,10 @@
-"""A comparison of spaces for dragging: when an anchor moves, the maps and scores are updated, not computed
-again.
+"""Comparisons that follow a dragged anchor: when an anchor moves, the maps and scores are updated instead of
+computed again.
 
-The relative rows are R = U B. U (n, d) are the unit rows of a space and stay on the device; B (d, k) are its
-anchors' unit rows. R is never formed. A moved anchor changes one column of B, and one row and column of the
-scatter Bᵀ M B, where M (d, d) is the scatter of U. The axes of PCA follow from it. The map is U W, with W (d,
-2).
+The relative rows are R = U B, but R is never formed. U (n, d) are the unit rows of a space; they stay on the
+device. B (d, k) are the unit rows of its anchors. A moved anchor changes one column of B, and one row and
+column of the scatter Bᵀ M B, where M (d, d) is the scatter of U. This scatter gives the axes of the PCA. The
+map is U W, with W (d, 2).
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from relcore.scores.comparison import LIVE_QUERIES, class_labels, has_majority_c
 from relcore.spaces.matching import Match
 from relcore.spaces.split import Split
 
-FORMS = ("relative", "whitened", TWO)  # whose maps are updated
-N_NEAR = 10  # nearest rows that are highlighted
-MOST_NUMBERS = 2**26  # in the unit rows of a space in the memory of a CPU: 268 MB
+FORMS = ("relative", "whitened", TWO)  # representations whose maps are updated
+N_NEAR = 10  # number of nearest rows that are highlighted
+MOST_NUMBERS = 2**26  # most numbers in the unit rows of a space without a GPU: 268 MB
 
 
 class LiveScores(NamedTuple):
-    """The share of queries whose own row in the other space is nearest (NaN for "mutual"), the mean
-    reciprocal rank, linear CKA, and class agreement (NaN without labels). They are those of the held-out
-    relative rows, as Explore scores them. All but CKA are NaN for a single anchor.
+    """Four scores of the held-out relative rows, as in Explore. `top1` is the share of queries whose own row
+    is the nearest row of the other space (NaN for the convention "mutual"). The others are the mean
+    reciprocal rank, linear CKA, and class agreement (NaN without labels). With a single anchor, all but CKA
+    are NaN.
     """
 
     top1: float
@@ -53,8 +54,8 @@ class LiveScores(NamedTuple):
 
 
 class LiveFrame(NamedTuple):
-    """The maps as little-endian float16 (2, m), by form and space; and for each space the shown rows nearest
-    to one row, nearest first, (spaces, k) int64.
+    """The maps, ordered by form and space, each as the bytes of a little-endian float16 array (2, m); and for
+    each space, the shown rows that are nearest to one row, nearest first, an array (spaces, k) int64.
     """
 
     maps: list[bytes]
@@ -66,8 +67,8 @@ class Overtaken(Exception):
 
 
 class UnitRowsKey(NamedTuple):
-    """A key of unit rows on a device: the digest of their space, whether its mean is subtracted, and "" for
-    all rows or a digest of their numbers.
+    """The key of unit rows on a device: the digest of their space, whether its mean is subtracted, and a
+    digest of the row numbers ("" for all rows).
     """
 
     space: str
@@ -76,12 +77,12 @@ class UnitRowsKey(NamedTuple):
 
 
 def release_other_rows(digests: Collection[str]) -> None:
-    """Free the unit rows of spaces whose digests are not among these."""
+    """Free the memory of the unit rows of all spaces whose digests are not in `digests`."""
     release(lambda content: isinstance(content, UnitRowsKey) and content.space not in digests)
 
 
 class RowSubset(NamedTuple):
-    """Row numbers of a pair, None for all, and their digest."""
+    """Row numbers of a pair (None for all rows), and the digest of these numbers."""
 
     numbers: np.ndarray | None
     digest: str
@@ -93,8 +94,8 @@ class RowSubset(NamedTuple):
 
 
 class LiveRows:
-    """The part that does not depend on the anchors: the unit rows of each space on the device, and their
-    moments.
+    """The part of a comparison that does not depend on the anchors: the unit rows of each space on the
+    device, and their moments.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class LiveRows:
     center : bool
         Whether each space's mean is subtracted first.
     reference : array (m, 2), optional
-        A map that the maps are turned onto, as `orient_pairs` does.
+        A map onto which all maps are turned, as by `orient_pairs`.
     """
 
     def __init__(
@@ -141,19 +142,21 @@ class LiveRows:
 
     @cached_property
     def cross_moments(self) -> list[np.ndarray]:
-        """Σ y (x − x̄)ᵀ over the drawn rows, for each other space y and the source x, (d', d) float64."""
+        """For each space except the source, the sum Σ y (x − x̄)ᵀ over the drawn rows, where x are rows of
+        the source and y rows of this space: (d', d) float64."""
         first, *others = self.drawn
         return [Engine().moments(other, first).products for other in others]
 
     @cached_property
     def moments_of_all(self) -> dict[tuple[int, int], Moments]:
-        """The moments of all rows: of each space, and of the two together."""
+        """The moments of all rows: of the source, of the target, and of both together."""
         X, Y = self.all_units
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
 
     @cached_property
     def classes(self) -> np.ndarray | None:
-        """A class number for each row, (n,), −1 for none; None unless at least two classes share rows."""
+        """The class number of each row, (n,), −1 for rows without a class. None if fewer than two classes
+        have shared rows."""
         labels = class_labels(self.pair)
         names, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
         if names is None or not 1 < np.count_nonzero(names != "") < np.count_nonzero(labels != ""):
@@ -166,7 +169,7 @@ class LiveRows:
         return RowSubset(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
 
     def units(self, side: int, some: RowSubset) -> Array:
-        """The unit rows of some rows of a space, (r, d), kept on the device for all sessions."""
+        """The unit rows (r, d) of a subset of a space. They stay on the device, and all sessions use them."""
         space, origin = self.spaces[side], self.origins[side]
         n = len(space) if some.numbers is None else len(some.numbers)
         if isinstance(self.where, NumpyDevice):
@@ -181,7 +184,7 @@ class LiveRows:
         return self.where.cached(UnitRowsKey(space.digest, self.center, some.digest), units)
 
     def _products(self, units: Array, reference: np.ndarray) -> np.ndarray:
-        """Σ u (t − t̄)ᵀ, (d, 2) float64."""
+        """The sum Σ u (t − t̄)ᵀ over unit rows u and rows t of the reference, (d, 2) float64."""
         goal = (reference - reference.mean(axis=0, dtype=np.float64)).astype(np.float32)
         return Engine().moments(units, self.where.put(goal)).products
 
@@ -209,25 +212,25 @@ class AnchorColumns:
 
 
 class LiveComparison:
-    """The maps of all spaces of a match and the scores of its pair, for anchors that change one by one.
+    """The maps of all spaces of a match and the scores of its pair, when anchors change one by one.
 
     Parameters
     ----------
     held : LiveRows
     anchors : row numbers (k,) of the pair
     projection : ProjectionSpec, optional
-        Of the cosine.
+        Settings of the similarity, which must be the cosine.
     reduction : ReductionSpec, optional
-        PCA in two dimensions; by default all maps have the axes of the first space.
+        Settings of PCA in two dimensions. By default, all maps have the axes of the first space.
     forms : names of `FORMS`
         The maps to compute.
     shown : row numbers (s,), optional
-        The rows whose coordinates are returned, if not the rows on which the axes are fitted.
+        The rows whose coordinates are returned. By default, these are the rows on which the axes are fitted.
 
     Raises
     ------
     SpaceError
-        Another similarity or reduction, or an unknown form.
+        A similarity other than the cosine; a reduction other than PCA in two dimensions; an unknown form.
     """
 
     def __init__(
@@ -248,9 +251,9 @@ class LiveComparison:
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self._edges: np.ndarray | None = None
-        self.n_columns = 0  # computed so far; tests count the work by it
+        self.n_columns = 0  # columns computed so far; tests use it to count the work
         self.set_anchors(anchors)
-        for form in self.forms:  # the axes before the first movement
+        for form in self.forms:  # the axes before the first move
             self._weights(form)
 
     @property
@@ -259,7 +262,7 @@ class LiveComparison:
         return [self.held.units(side, self.shown_subset) for side in range(len(self.sides))]
 
     def set_anchors(self, anchors: Sequence[int]) -> None:
-        """Replace the anchors; only columns of anchors that are new or have moved are computed."""
+        """Replace the anchors. Only the columns of new or moved anchors are computed."""
         anchors = list(map(int, anchors))
         if not anchors:
             raise SpaceError("anchors: expected one or more, got none; choose some")
@@ -273,8 +276,8 @@ class LiveComparison:
         self.anchors = anchors
 
     def maps(self) -> dict[str, list[np.ndarray]]:
-        """The coordinates (m, 2) float32 of the drawn rows of each space by form, as from `pca_pair`; with a
-        reference, turned as by `orient_pairs`.
+        """By form, the coordinates (m, 2) float32 of the drawn rows of each space, as from `pca_pair`. If
+        there is a reference, maps are turned onto it as by `orient_pairs`.
         """
         found = {}
         for form in self.forms:
@@ -284,11 +287,11 @@ class LiveComparison:
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
-        """The maps with each axis in units of its range over the shown rows, −1 … 1, as the panes draw it;
-        all shown rows, or those at the positions `chosen` (m,). With `chosen`, the range is that of these
-        rows and of the rows at the edges of the last complete maps.
+        """The maps as the panes draw them: each axis is scaled to −1 … 1 by its range over the shown rows.
+        The maps have all shown rows, or only those at the positions `chosen` (m,). With `chosen`, the range
+        is that of the chosen rows and of the rows at the edges of the last complete maps.
 
-        `row` is the row whose k nearest of these rows, by cosine in each space, are found.
+        If `row` is given, its k nearest rows among these are found, by cosine in each space.
         """
         where, numbers = self.where, None
         if chosen is not None:
@@ -304,7 +307,7 @@ class LiveComparison:
         weights = [[] if self.reduction.align else self._weights(form) for form in self.forms]
         drawn: list[list[Array]] = []
         for side, units in enumerate(shown):
-            # One pass over the rows for all maps and the similarities.
+            # A single pass over the rows gives all maps and the similarities.
             columns = [*(both[side][0] for both in weights if both), *asked[side]]
             if columns:
                 made = where.put(np.hstack(columns).T.astype(np.float32))
@@ -350,7 +353,7 @@ class LiveComparison:
                 before = self._axes.get((form, side))
                 axes = leading_axes(scatter, before)
                 mean = self.held.moments[side].means[0] @ basis
-                if before is None and self.held.onto is None:  # keep the signs that the map has at first
+                if before is None and self.held.onto is None:  # keep the signs of the axes of the first map
                     scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
                     axes[:, :2] *= axis_signs(self.where.get(scores))
                 self._axes[form, side] = axes
@@ -361,8 +364,8 @@ class LiveComparison:
     def _turn_onto_reference(
         self, found: list[tuple[np.ndarray, np.ndarray]]
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The maps turned onto the reference as by `orient_pairs`; its products follow from those of the
-        rows."""
+        """The weights of the maps, turned onto the reference as by `orient_pairs`. The products that this
+        needs follow from the products of the unit rows."""
         onto = self.held.onto
         if onto is None:
             return found
@@ -378,7 +381,7 @@ class LiveComparison:
             *((one @ turn, its_offset @ turn) for (one, its_offset), turn in turned),
         ]
 
-    # Scores.
+    # The scores.
 
     def scores(
         self,
@@ -392,7 +395,7 @@ class LiveComparison:
         Raises Overtaken once `overtaken()` is true.
         """
         ids = self.held.pair.ids
-        if len(self.anchors) == 1:  # all directions are ±1, and many rows are equally near
+        if len(self.anchors) == 1:  # all relative rows are ±1, so many rows are equally near
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
         queries, left_out = split.queries(n_queries), split.untested
@@ -405,7 +408,8 @@ class LiveComparison:
         return LiveScores(top1, float(reciprocal.mean()), self._cka(left_out), classes)
 
     def _classes_won(self, queries: np.ndarray, lists: Sequence[np.ndarray | None]) -> float:
-        """The share of the labelled queries whose class wins the vote of rows (q, k); NaN without labels."""
+        """The share of the labelled queries whose class wins the vote of the rows in `lists` (q, k); NaN
+        without labels."""
         classes = self.held.classes
         if classes is None or not (known := classes[queries] >= 0).any():
             return np.nan
@@ -421,8 +425,9 @@ class LiveComparison:
         k: int,
         overtaken: Callable[[], bool],
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The rank (q,), 1 for the nearest, of each query's own row in the other space among the rows that
-        are not left out. If there are classes, also the k nearest labelled rows other than itself, (q, k).
+        """For each query, the rank (q,) of its own row in the other space, among the rows that are not left
+        out; 1 is the nearest. If there are classes, also the k nearest labelled rows without its own row, (q,
+        k).
         """
         where, every = self.where, self.held.all_units
         turns, mixed = self._turns(one, other)
@@ -444,7 +449,7 @@ class LiveComparison:
                     raise Overtaken
                 products = where.product(asked, self._unit(every[other][block], turn).T, "products")
                 here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
-                # The similarity to itself comes from another product, whose last digit may differ.
+                # Leave out the own row, because its last digit here may differ from that in `own`.
                 products[where.put(here), where.put(queries[here] - block.start)] = -2
                 rows = np.arange(block.start, block.stop)
                 products[:, where.put(np.flatnonzero(np.isin(rows, left_out)))] = -2
@@ -459,8 +464,8 @@ class LiveComparison:
         return where.unit(where.product(units, turn, "turned"), "turned unit")
 
     def _turns(self, one: int, other: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """Maps from the unit rows of two spaces to coordinates of at most d numbers with the products of the
-        relative rows: T (d, w) for each, and P (w, w') between them.
+        """A map T (d, w), w ≤ d, for each of two spaces, and a matrix P (w, w') between them. They give inner
+        products of relative rows without forming these: for unit rows u and v, the product is u T P (v T')ᵀ.
         """
         bases = [self.sides[side].basis for side in (one, other)]
         k = len(self.anchors)
@@ -485,9 +490,10 @@ class LiveComparison:
 
 @dataclass(frozen=True)
 class LiveAnswers:
-    """Answers to the requests of panes that show the rows `shown` (m,) of a pair, with `anchors` (k,).
+    """Answers to the requests of panes. The panes show the rows `shown` (m,) of a pair and have `anchors`
+    (k,).
 
-    Both are row numbers.
+    `shown` and `anchors` are row numbers.
     """
 
     following: LiveComparison
@@ -497,14 +503,14 @@ class LiveAnswers:
     convention: str = "paper"
 
     def read(self, message: bytes) -> np.ndarray | None:
-        """The request in a message, see `read_request`; None for any other message."""
+        """The request in a message, see `read_request`. None if the message is no request."""
         return read_request(message, len(self.shown))
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
-        """The answer's bytes: serial number and kind of the request, then four scores as float32. For maps:
-        the numbers of near and of placed rows as int32, the near places of each space, the similarities of
-        the shown row to the anchor as float32, and the maps as float16. Empty for scores that a movement has
-        `overtaken()`.
+        """The answer as bytes. It begins with the serial number and the kind of the request. For scores, four
+        float32 numbers follow; if a later move has `overtaken()` the request, the answer is empty. For maps,
+        these follow: the number of near rows and of placed rows as int32, the near rows of each space, the
+        similarities of the watched row to the anchor as float32, and the maps as float16.
         """
         _, kind, anchor, place, watched, most, *more = map(int, request)
         following, head = self.following, request[:2].tobytes()
@@ -519,7 +525,7 @@ class LiveAnswers:
             anchors = [*self.anchors, row]
         else:
             anchors = [row if one == moved else one for one in self.anchors]
-        if len(set(anchors)) == len(anchors):  # otherwise it lies on another anchor, and nothing changes
+        if len(set(anchors)) == len(anchors):  # if it lies on another anchor, nothing changes
             following.set_anchors(anchors)
         n = len(self.shown)
         chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
@@ -532,20 +538,21 @@ class LiveAnswers:
         return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)
 
 
-FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # of many anchors a single move hardly shows
+FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # with more anchors than FEW, a single move hardly shows
 
 
 def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict[str, Any]:
-    """The header of the channel for panes of these forms, one pane for each space: which maps follow, and
-    the numbers of anchors if they are many.
+    """The header of the channel for panes of these forms, with one pane per form and space. It says which
+    maps follow a dragged anchor, how many anchors there are if there are more than `FEW`, and how many
+    anchors a spread selection has.
     """
     following = np.repeat([form in FORMS for form in panes], n_spaces)
     many = n_anchors if n_anchors > FEW else 0
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
 
 
-MOST_IN_A_PAGE = 20_000  # rows
-_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # forms of panes
+MOST_IN_A_PAGE = 20_000  # most rows
+_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # representations in panes
 
 
 def page_units(
@@ -556,8 +563,9 @@ def page_units(
     projection: ProjectionSpec,
     reduction: ReductionSpec,
 ) -> PageUnits | None:
-    """The data with which anchors can be dragged in an HTML page of these drawn rows (m,). None if it draws
-    more than `MOST_IN_A_PAGE` rows, has more than `FEW` anchors, or maps that cannot follow.
+    """The data that an HTML page needs so that anchors can be dragged on it. `rows` (m,) are the drawn rows.
+    None if the page draws more than `MOST_IN_A_PAGE` rows, if it has more than `FEW` anchors, and if its maps
+    cannot follow.
     """
     followed = [form for form in panes if form in FORMS]
     if why_not(pair, projection, reduction) or reduction.align or not set(panes) <= set(_IN_A_PAGE):
@@ -573,8 +581,8 @@ def page_units(
 
 
 def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -> str:
-    """The reason why the maps of a pair with these settings cannot follow a dragged anchor on the chosen
-    device; "" if they can."""
+    """The reason why the maps of this pair, with these settings and on the chosen device, cannot follow a
+    dragged anchor; "" if they can."""
     widest = max(space.dimension for space in pair.spaces)
     if reduction.method != "pca":
         title = REDUCTIONS[reduction.method].title
@@ -605,7 +613,7 @@ def _nearest_turn(products: np.ndarray) -> np.ndarray:
 
 
 def _without(whole: Moments, removed: list[np.ndarray]) -> np.ndarray:
-    """The products (d, d') of centred rows, over all rows except the removed ones."""
+    """The products (d, d') of centred rows, summed over all rows except the removed ones."""
     (first, second), n = whole.means, whole.n - len(removed[0])
     X, Y = removed[0] - first, removed[1] - second
     return whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n

@@ -27,10 +27,10 @@ class FoundScores:
 
 @dataclass(frozen=True)
 class ExactScores(Task[FoundScores], kind="scores", version=3):
-    """The task that scores two spaces with every held-out row as a query; `metrics` are those registered
-    when it is made.
+    """The task that scores two spaces with every held-out row as a query. Its `metrics` are those that are
+    registered when the task is made.
 
-    Neither space's representation is held in memory, unless a metric reads rows.
+    The representations of the spaces are not held in memory, unless a metric reads rows.
     """
 
     representation: str
@@ -49,7 +49,7 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
         k: int,
         convention: str,
     ) -> ExactScores:
-        """The task with all metrics, without the settings that this representation ignores."""
+        """The task with all metrics. Settings that this representation ignores are left out."""
         needed = () if representation == "absolute" else tuple(anchors)
         used = projection if representation in ("relative", "whitened") else ProjectionSpec()
         return cls(representation, needed, used, k, convention, tuple(metrics_of_a_pair()))
@@ -86,7 +86,7 @@ class ExactScores(Task[FoundScores], kind="scores", version=3):
 def comparison_report(
     scores: Scores, pair: Match, anchors: Sequence[str] = (), figures: Mapping[str, Any] | None = None
 ) -> Report:
-    """A report of two spaces: their sizes, how many rows agree, and every score with its chance level."""
+    """A report of two spaces: their sizes, how many rows agree, and each score with its chance level."""
     spaces = pair.source, pair.target
     names = distinct_names(spaces)
     sizes = (f"{name} ({len(one):,} × {one.dimension:,})" for name, one in zip(names, spaces, strict=True))
@@ -108,7 +108,7 @@ def comparison_report(
 
 
 def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> list[str]:
-    """`matched_rows`, and sentences on the classes of the rows and on the dimensions."""
+    """The sentences of `matched_rows`, and sentences on the classes of the rows and on the dimensions."""
     sentences = matched_rows(scores, pair, anchors)
     votes = {
         form: scores[form]["class agreement"] for form in _BY if "class agreement" in scores.get(form, {})
@@ -142,9 +142,11 @@ def matched_rows(
     anchors: Sequence[str] = (),
     shown: Callable[[str, str], str] = lambda form, share: share,
 ) -> list[str]:
-    """Sentences on how many rows agree by anchors, in shared axes and by chance; [] if no score gives that.
+    """Sentences on the share of rows that match: by similarities to anchors, in shared axes, and by chance.
+    [] if no score gives this share.
 
-    ``shown(representation, share)`` formats a share, that of rows whose nearest row is their own partner.
+    ``shown(representation, share)`` returns the text for a share of rows whose nearest row is their own
+    partner.
     """
     row = "row" if pair.source.counts is None else "word"
     sentences = []
@@ -154,7 +156,7 @@ def matched_rows(
         first, *others = matched
         guessed = isinstance(pair.ids, GuessedIds)
         rows, n = f"{row}s", matched[first].n
-        if guessed:  # they are few, so the share needs its interval
+        if guessed:  # confirmed pairs are few, so the share is shown with its interval
             low, high = share_interval(matched[first].top1, n)
             rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"
         sentences.append(
@@ -173,8 +175,8 @@ def _about(score: Score, share: float) -> str:
 
 
 def disagreement(scores: Scores) -> str:
-    """An explanation of absolute scores that surprise: one below chance, or two that seem to disagree; "" if
-    none does."""
+    """An explanation of surprising absolute scores: a score below chance, and two scores that seem to
+    disagree. "" if there is none."""
     cka, mrr, votes = (scores.get("absolute", {}).get(one) for one in ("cka", "mrr", "class agreement"))
     if votes is not None and votes.null and votes < votes.null.low:
         return (

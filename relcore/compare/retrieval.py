@@ -1,4 +1,4 @@
-"""Rows of a pair that are nearest to a query in either space, ranked by both."""
+"""Search: the rows of a pair that are nearest to a query in either space, ranked by both spaces."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_FEEDBACK = 5  # this many rows: their mean replaces a query that a space cannot encode
+_FEEDBACK = 5  # number of rows whose mean replaces a query that a space cannot encode
 _SIF = 1e-3  # a word of this frequency has half the weight
-# "Kinds of drinks" asks for drinks.
+# For the query "kinds of drinks", only "drinks" counts.
 _ASKING = re.compile("(?:example|kind|list|name|sort|thing|type|word)s?", re.IGNORECASE)
-_FUSION = 60  # of reciprocal ranks: Cormack, Clarke and Büttcher, SIGIR 2009
+_FUSION = 60  # constant of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +31,13 @@ class Ranking:
     Attributes
     ----------
     rows : array (m,)
-        Row numbers of the pair.
+        The row numbers in the pair.
     similarities : array (m, 2) float32
-        Cosine to the query after centring, in source and target, −1 to 1.
+        The cosine to the query after centring, in the source and in the target, −1 to 1.
     found : array (m, 2) of bool
-        Whether a row is among the nearest of that space.
+        Whether the row is among the nearest rows, in the source and in the target.
     how : two texts
-        A text for each space on what replaces the query there.
+        A text for each space that says what replaces the query if the space cannot encode it.
     """
 
     rows: np.ndarray
@@ -47,7 +47,7 @@ class Ranking:
 
 
 class TextIndex:
-    """Cosine of a query to texts by TF-IDF, for spaces that cannot encode a query."""
+    """An index of texts by TF-IDF, which searches in spaces that cannot encode a query."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -58,21 +58,23 @@ class TextIndex:
         )
         try:
             self._matrix = self._words.fit_transform(texts)
-        except ValueError:  # no text has a word
+        except ValueError:  # no text has a word that counts
             self._matrix = None
 
     def similarities(self, query: str) -> np.ndarray:
-        """The similarity of each text, (n,), 0 to 1; 0 for texts without a word of the query."""
+        """The cosine between each text and the query, (n,), 0 to 1. It is 0 for texts without a word of the
+        query."""
         if self._matrix is None:
             return np.zeros(self._n, dtype=np.float32)
         return (self._matrix @ self._words.transform([query]).T).toarray()[:, 0]
 
 
 def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
-    """The mean of the rows of the query's words, centred and of length 1, (d,); None if no word is an id.
+    """The mean (d,) of the rows of the words in the query, centred and scaled to length 1. None if no word is
+    an id.
 
-    Words that only ask, such as "kinds", count where there is no other. If the space has counts, frequent
-    words weigh less (SIF: Arora, Liang and Ma, ICLR 2017).
+    Words such as "kinds" count only if the query has no other word. If the space has counts, frequent words
+    have less weight (SIF: Arora, Liang and Ma, ICLR 2017).
     """
     words = _WORD.findall(query.replace("’", "'"))
     words = [word for word in words if not _ASKING.fullmatch(word)] or words
@@ -86,7 +88,8 @@ def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
 
 
 def vector_in(query: str) -> np.ndarray | None:
-    """The vector that a query spells, (d,), as in "[.2, −1, 3e-2]" or "0.2 -1 0.03"; None if it is a text."""
+    """The vector (d,) that is written in a query, as in "[.2, −1, 3e-2]" or "0.2 -1 0.03". None if the query
+    is a text."""
     numbers = query.replace("−", "-").strip("[]() \n\t").replace(",", " ").replace(";", " ").split()
     try:
         vector = np.array(numbers, dtype=np.float32)
@@ -103,23 +106,25 @@ def rank_rows(
     words: np.ndarray | None = None,
     how: tuple[str, str] = ("", ""),
 ) -> Ranking:
-    """The nearest rows of a query in either space, ranked by the sum of their reciprocal ranks in both.
+    """The rows nearest to a query in either space, ranked by the sum of their reciprocal ranks in both
+    spaces.
 
     Parameters
     ----------
     queries : two of array (d,) or None
-        The query in each space. If a space has none, the mean of the rows nearest in the other space replaces
-        it (relevance feedback: Rocchio 1971).
+        The query as a vector of each space. If one of the two is None, it is replaced by the mean of the rows
+        that are nearest to the query in the other space (relevance feedback: Rocchio 1971).
     n_each : int
-        Nearest rows of each space; the result has `n_each` to 2 · `n_each` rows.
+        Number of nearest rows of each space. The result has `n_each` to 2 · `n_each` rows.
     words : array (n,), optional
-        Similarities of the rows' texts to the query. If no space has a query, the mean of the rows with the
-        best texts replaces it, and the texts count in the ranking.
+        Similarities between the texts of the rows and the query. They are used if both queries are None: then
+        the mean of the rows with the most similar texts replaces the query, and these similarities count in
+        the ranking.
 
     Raises
     ------
     SpaceError
-        A vector whose width is not the space's; neither a vector nor a text with a word of the query.
+        A vector whose width differs from that of the space; no vector, and no text with a word of the query.
 
     Examples
     --------

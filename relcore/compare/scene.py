@@ -1,4 +1,5 @@
-"""The figures of a comparison: their settings, the pair of spaces, and the scene of the linked panes."""
+"""The figures of a comparison, and what they need: settings, the pair of spaces, and the scene of the linked
+panes."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ if TYPE_CHECKING:
 
 RIGHT, LOWER = "right", "lower"
 BY_TWO = {TWO: "by two anchors"}
-AXES = {OWN: "own axes", "absolute": "shared axes"}  # names of panes of absolute spaces
+AXES = {OWN: "own axes", "absolute": "shared axes"}  # names of the panes that show absolute spaces
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,15 @@ class MapLook:
     named : bool
         Write the names of classes or clusters on the maps.
     turn : tuple of 9 floats
-        Rotation matrix of maps of three dimensions, by rows: right, up, to the viewer; empty is `FACING`.
+        Rotation matrix of maps of three dimensions, row by row: right, up, to the viewer. If it is empty,
+        `FACING` is used.
     hidden, second_hidden : tuple of str
-        Classes of either colouring whose rows are hidden.
+        Classes whose rows are hidden, in the first and in the second colouring.
     second : str
-        The column that colours the other panes, as in `ViewSpec.color_by`; "" for the same colours
-        everywhere.
+        The column of the second colouring, as in `ViewSpec.color_by`; "" if all panes have the same colours.
     second_panes : "right" or "lower"
     filter : tuple of Condition
-        Rows that do not meet all of them are grey.
+        Rows that do not meet all of these conditions are grey.
     """
 
     named: bool = True
@@ -142,7 +143,8 @@ class MapLook:
                 raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
 
     def panes(self, n_panes: int, columns: int = 2) -> tuple[int, ...]:
-        """The panes with the second colouring: the lower ones, or those right of the first space's panes."""
+        """Indices of the panes with the second colouring: the lower panes, or the panes to the right of those
+        of the first space."""
         if not self.second:
             return ()
         lower = self.second_panes == LOWER
@@ -150,7 +152,8 @@ class MapLook:
 
 
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
-    """The rows to draw; t-SNE gets a sample if there are more than its `max_points`."""
+    """The view of the rows to draw. For t-SNE, it is a sample if there are more rows than its
+    `max_points`."""
     drawn = make_view(space, view, anchors)
     if not is_tsne(reduction):
         return drawn
@@ -163,8 +166,8 @@ def assemble_scene(
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """A scene with the view's colours, from the coordinates of each representation. It has a row of panes for
-    each representation and one pane per space; notes become the caption."""
+    """A scene with the colours of the view, from the coordinates and the note of each representation. Each
+    representation has a row of panes, with one pane per space. The notes form the caption."""
     names = distinct_names(spaces)
     titled = {
         (AXES | BY_TWO).get(representation, representation): pair for representation, pair in pairs.items()
@@ -174,7 +177,7 @@ def assemble_scene(
         for title, (pair, _) in titled.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
-    source, rows = spaces[0], view.rows  # distinct and ascending
+    source, rows = spaces[0], view.rows  # indices are distinct and ascending
     ids = source.ids if len(rows) == len(source) else source.ids[rows]
     anchor_rows = source.rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
     places = np.searchsorted(rows, anchor_rows)
@@ -196,7 +199,8 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the second colouring, or None without one. Errors as in `with_color_column`."""
+    """The same rows in the second colouring; None if there is no second colouring. Raises as
+    `with_color_column`."""
     if not look.second:
         return None
     spec = replace(spec, color_by=look.second)
@@ -212,8 +216,9 @@ def with_look(
     clusters: Clusters | None = None,
     facets: Sequence[Facet] = (),
 ) -> Scene:
-    """The scene with hidden classes, the filter, names, a turn and, if it has such panes, the second
-    colouring. `facets` are facets of the scene's rows, including those of the filter."""
+    """The scene with the display settings of `look`: hidden classes, filter, names, turn and, on the panes
+    that have it, the second colouring. `facets` are the facets of the rows of the scene, including the facets
+    of the filter."""
     panes, title = look.panes(len(scene.panes), scene.columns), look.second.removeprefix(COLUMN)
     colors = None
     if second and panes:
@@ -242,7 +247,7 @@ def comparison_scene(
     oriented: bool = False,
     look: MapLook | None = None,
 ) -> Scene:
-    """The scene that a recipe describes; `oriented` turns maps as `orient_pairs` does."""
+    """The scene that a recipe describes. If `oriented` is True, maps are turned as by `orient_pairs`."""
     matched = matched or load_models(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
     view = with_color_column(
@@ -253,7 +258,7 @@ def comparison_scene(
         pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
         for pane in drawn_panes(recipe.panes, widths, recipe.reduction)
     }
-    if oriented:  # as PCA of the drawn rows of the absolute source space, (m, c)
+    if oriented:  # the PCA of the drawn rows of the absolute source space, (m, c)
         absolute = pairs.get("absolute") or pairs.get(OWN)
         if recipe.reduction.method == "pca" and absolute:
             reference = absolute[0][0]
@@ -277,11 +282,12 @@ def comparison_scene(
 
 
 def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
-    """The view's rows (m,) in order of prominence: most frequent first or, without counts, most central
-    first.
+    """The rows of the view (m,) in order of prominence. The first row is the most frequent one; without
+    counts, it is the most central one.
 
-    Central means a high cosine with the mean of the row's own category in the centred space. Two passes over
-    blocks of rows avoid a copy, which for a million rows would be the largest object in memory.
+    A row is central if its cosine with the mean of its own category is high, in the centred space. The rows
+    are read twice, block by block, to avoid a copy; with a million rows, a copy would be the largest object
+    in memory.
     """
     if space.counts is not None:
         return np.argsort(-np.asarray(space.counts)[view.rows], kind="stable")
@@ -300,12 +306,12 @@ def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
-    """The figure that a recipe describes, after its data are loaded and everything is computed.
+    """The figure that a recipe describes. Loads the data and computes everything.
 
     Raises
     ------
     SpaceError
-        An unknown figure; settings that are missing, unknown or wrong; data that are gone or have changed.
+        An unknown figure; settings that are missing, unknown or wrong; data that are missing or have changed.
     """
     return recipe_of(recipe).draw()
 
@@ -315,15 +321,16 @@ def figure_of(
     folders: Sequence[str | Path] = (),
     files: Mapping[str, Path] | None = None,
 ) -> Exportable:
-    """The figure of a recipe: a mapping, or a recipe or picture that Relscope exported, by its path.
+    """Draw the figure of a recipe. The recipe is a mapping, or the path of a recipe or picture file that
+    Relscope exported.
 
-    Files that the recipe names are looked for beside it, in this folder, and up to two folders below
-    `folders` and RELSCOPE_DATA; `files` gives their paths by name.
+    The files that the recipe names are searched in the folder of the recipe, in the current folder, and up to
+    two levels below `folders` and RELSCOPE_DATA. `files` maps names of files to their paths.
 
     Raises
     ------
     SpaceError
-        As `exportable`; a recipe that cannot be read; a file that is not found.
+        Errors of `exportable`; a recipe that cannot be read; a file that is not found.
 
     Examples
     --------
@@ -361,24 +368,24 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
         if result is None:
             scene = comparison_scene(self, oriented=self.oriented, look=self.look)
             result = replace(scene, stars=self.stars or StarLook())
-        # A pane's title ends with its representation.
+        # The title of a pane ends with its representation.
         titles = [pane.title.rpartition(" · ")[0] for pane in result.panes[: result.columns]]
         name = _file_name("relscope-panes", titles)
         return scene_exportable(result, self.to_json(), name, units, about)
 
 
 def _file_name(kind: str, spaces: Sequence[str]) -> str:
-    """The name of a figure's files: its kind and the spaces, each cut to 30 letters."""
+    """The name of the files of a figure: its kind and the names of the spaces, each cut to 30 letters."""
     named = (re.sub(r"[^\w.]+", "-", name)[:30].strip("-.") for name in short_names(spaces)[0])
     return "-".join([kind, *filter(None, named)])
 
 
 def panes_of(pair: Match, anchors: Sequence[str] | np.ndarray) -> Exportable:
-    """A figure of all rows of the matched spaces, absolute above and relative below, by PCA fitted on the
-    first space; anchors by id.
+    """A figure of all rows of the matched spaces: absolute maps above, relative maps below, by PCA fitted on
+    the first space. Anchors are given by id.
 
-    For scripts and notebooks: ``save("panes.pdf")`` writes it. It has no recipe, since only the caller knows
-    the origin of the spaces.
+    It is meant for scripts and notebooks: ``save("panes.pdf")`` writes the figure. It has no recipe, because
+    only the caller knows where the spaces come from.
 
     Examples
     --------
@@ -406,7 +413,7 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
     convention: str = "paper"
     n_queries: int | None = setting(None, low=1)
     class_agreement: bool = False
-    metrics: tuple[str, ...] = ()  # empty: those of Explore
+    metrics: tuple[str, ...] = ()  # if empty, the metrics of Explore
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -429,7 +436,7 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
 
 @dataclass(frozen=True)
 class PairMap(SpacesRecipe, figure="all-pairs"):
-    """A heat map with one score for every pair of spaces."""
+    """The figure of a heat map with one score for every pair of spaces."""
 
     metric: str = "cka"
     grouped: bool = False
@@ -451,7 +458,7 @@ class PairMap(SpacesRecipe, figure="all-pairs"):
         return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
 
 
-# The panes in a notebook.
+# The linked panes in a notebook.
 
 
 MOST_OTHERS = 2
@@ -470,36 +477,38 @@ def show(
     link_zoom: bool = False,
     height: int = 640,
 ) -> PanesWidget:
-    """The linked panes of two to four spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on
-    the first space.
+    """Show the linked panes of two to four spaces in a widget for Jupyter, VS Code and marimo. The maps are a
+    PCA fitted on the first space.
 
-    The widget's `selection` (ids), `selected_rows` (of the shared rows) and `anchors` (ids) can be read,
-    set, and observed with ``widget.observe``.
+    Three traits of the widget can be read, set, and observed with ``widget.observe``: `selection` (ids),
+    `selected_rows` (numbers of the shared rows) and `anchors` (ids).
 
     Parameters
     ----------
     source, target : LatentSpace, matrix (n, d) in any form, or path
-        Spaces pair by id, arrays by row. A path may be the name of a bundled space.
+        Rows of spaces are paired by id, rows of arrays by number. The name of a bundled space can be given as
+        a path.
     anchors : ids, or how many, optional
-        By default 300 random rows, but at most a fifth of the rows. An empty list draws only the absolute
-        panes.
+        By default, 300 random rows, but at most a fifth of the rows. If the list is empty, only the absolute
+        panes are drawn.
     others : sequence of one or two more spaces, optional
-        Drawn beside the source and the target; the rows are those that all share. While an anchor is dragged,
-        scores compare only source and target.
+        Spaces that are drawn beside the source and the target. The rows are those that all spaces share.
+        While an anchor is dragged, scores compare only source and target.
     panes : representations
         One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
         "whitened" and "procrustes".
     color_by : str or one value per row of `source`, optional
-        As `ViewSpec` of the maps, or numbers or names of your own; by default the labels if they are
-        classes, else some rows with their neighbourhoods.
+        A column, as in `ViewSpec.color_by`, or your own list of numbers or names. By default, rows are
+        coloured by their labels if these are classes. Otherwise, some rows and their neighbourhoods are
+        coloured.
     height : int
         Pixels for all panes together.
 
     Raises
     ------
     SpaceError
-        No such file, no shared rows, anchors that a space lacks, an unknown pane or colour; anywidget is not
-        installed.
+        A file that does not exist; no shared rows; anchors that a space lacks; an unknown pane or colour;
+        anywidget is not installed.
 
     Examples
     --------
@@ -530,7 +539,7 @@ def show(
 
 
 def _as_tuple(name: str, given: Any, what: str) -> tuple:
-    """The argument as a tuple; a string raises an error, because it would be split into letters."""
+    """The argument as a tuple. A string raises a SpaceError, because it would be split into letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
     return tuple(given)
@@ -555,8 +564,8 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
 def _drawing(
     pair: Match, view: View, panes: tuple[str, ...]
 ) -> tuple[Callable[[Sequence[str]], tuple[Scene, np.ndarray]], _Dragged]:
-    """A function of the anchors that returns the scene, and the object that answers the panes while an anchor
-    is dragged. Parts that do not depend on the anchors are computed once.
+    """Two values: a function that returns the scene for given anchors, and the object that answers the panes
+    while an anchor is dragged. Parts that do not depend on the anchors are computed once.
     """
 
     def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
@@ -583,7 +592,7 @@ def _drawing(
 class _Dragged:
     """Answers the panes of a widget while an anchor is dragged.
 
-    `reference` (m, 2) is the map onto which the maps are turned.
+    All maps are turned onto the map `reference` (m, 2).
     """
 
     def __init__(self, pair: Match, rows: np.ndarray, panes: tuple[str, ...], reference: np.ndarray) -> None:
@@ -616,14 +625,14 @@ class _Dragged:
         return select_anchors(self.pair.source, N_SPREAD, SPREAD)
 
 
-# A table for Embedding Atlas.
+# The table for Embedding Atlas.
 
 
 NEIGHBOURS = 15
 
 
 def how_to_open(path: str) -> str:
-    """The command that opens an `atlas_table` file in Embedding Atlas."""
+    """The command that opens a file of `atlas_table` in Embedding Atlas."""
     return f"embedding-atlas {path} --x x --y y --neighbors neighbors"
 
 
@@ -636,10 +645,10 @@ def atlas_table(
 ) -> pa.Table:
     """The rows (m,) of paired spaces as an Arrow table that Embedding Atlas opens.
 
-    Its columns: all `columns` of these rows; x and y of the first space's map (m, 2 or more); and
-    `neighbors`, the `ids` (row numbers of the table, from 0) and cosine `distances`, after centring, of the k
-    nearest of these rows. The columns of further spaces are "x_NAME", "y_NAME", "neighbors_NAME". A given
-    column with such a name is renamed to "NAME (column)".
+    The table has all `columns` of these rows, the coordinates x and y on the map of the first space (m, 2 or
+    more), and `neighbors`. The latter has the k nearest of these rows: their `ids` (row numbers of the table,
+    from 0) and their cosine `distances` after centring. Further spaces have the columns "x_NAME", "y_NAME"
+    and "neighbors_NAME". If one of the `columns` has such a name, it is renamed to "NAME (column)".
 
     Raises
     ------
@@ -680,7 +689,7 @@ def _neighbours(space: LatentSpace, rows: np.ndarray, k: int) -> pa.StructArray:
 # The pictures of the lesson on Start.
 
 
-# Words at the places that a model of two dimensions might give them, and the anchors among them.
+# Words at the places that a model with two dimensions could give them; some of the words are anchors.
 _FIRST = [2.3, 2.9, 1.4, -2.4, -1.1, -2.8, -1.3, 0.6, 1.2]
 _SECOND = [0.5, 1.5, 2, 1.8, 2.6, 0.4, -2.3, -1.7, -3]
 PLANE = LatentSpace(
@@ -693,8 +702,8 @@ PLANE_ANCHORS = ("wolf", "bus", "rose")
 
 
 def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
-    """`PLANE` paired with its points, which are mirrored left to right, rotated counter-clockwise and
-    scaled."""
+    """The space `PLANE`, paired with a moved copy: its points are mirrored left to right if `mirrored`, then
+    rotated counter-clockwise and scaled."""
     turn = np.deg2rad(degrees)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
     points = scale * (PLANE.vectors * ([-1, 1] if mirrored else [1, 1])) @ rotation
@@ -702,12 +711,14 @@ def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
 
 
 def plane_similarities(pair: Match) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines (n, 3) of the points to the anchors, before and after the move, seen from the origin."""
+    """The cosines (n, 3) between the points and the anchors, before and after the move. Angles are measured
+    at the origin."""
     return represent(pair, "relative", PLANE_ANCHORS, ProjectionSpec(center=False))
 
 
 def crowded_anchors(space: LatentSpace, around: str, n_anchors: int) -> tuple[str, ...]:
-    """The row with the id `around` and the n_anchors − 1 rows nearest to it: anchors from one cluster."""
+    """Anchors from a single cluster: the row with the id `around`, and the n_anchors − 1 rows nearest to
+    it."""
     row = space.rows([around])
     near = nearest_within(directions(space.vectors, mean_of(space)), row, n_anchors - 1)[0]
     return (around, *space.ids[near])

@@ -1,5 +1,5 @@
-"""Scores of all pairs of several spaces, as a task; differences between groups of rows; and the audit of
-anchor pairs.
+"""Three tasks: score all pairs of several spaces; find differences between groups of rows; audit anchor
+pairs.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split
 
-MOST_KEPT_BYTES = 512 * 2**20  # larger parts of a space are computed again for each pair
-SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that some metrics need
+MOST_KEPT_BYTES = 512 * 2**20  # larger results of a space are not cached, but computed again for each pair
+SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that only some metrics need
 Pair = tuple[int, int]
 
 
@@ -64,9 +64,10 @@ def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AllPairs(Task[PairScores], kind="all-pairs", version=2):
-    """Score every pair of spaces on the rows that both have, paired by id; the widths may differ.
+    """Score every pair of spaces on the rows that both spaces have. Rows are paired by id; the widths may
+    differ.
 
-    A pair that cannot be compared (no shared ids, a missing anchor, too few rows) has a reason instead of a
+    A pair that cannot be compared (no shared ids, a missing anchor, too few rows) gets a reason instead of a
     score. Settings that the metric does not need (`names.Metric.needs`) must keep their defaults.
     """
 
@@ -91,8 +92,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
 
     @classmethod
     def of(cls, metric: str, **given: Any) -> AllPairs:
-        """The task with only those settings that the metric needs, so that other changes give the same
-        task."""
+        """The task with only the settings that the metric needs, so that changes of all other settings give
+        the same task."""
         return cls(**used_settings({"metric": metric, **given}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -105,7 +106,7 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
             products = min(self.n_queries or n, n) * n * (total + 20 * len(spaces))
         elif self.anchors:
             products = n * width * (total + len(spaces) ** 2 * width)
-        if "more" in METRICS[self.metric].of:  # 50 permutations of each pair, on a sample
+        if "more" in METRICS[self.metric].of:  # 50 permutations of each pair, on a sample of rows
             products = 50 * len(spaces) ** 2 * min(n, FEATURE_ROWS) * (total / len(spaces)) ** 2
             by_chance = 0.0
         return float(products / 5e10 + by_chance)
@@ -117,7 +118,7 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         Raises
         ------
         SpaceError
-            Fewer than two spaces, an unknown metric, or no anchors for a metric that needs them.
+            Fewer than two spaces; an unknown metric; no anchors for a metric that needs them.
         """
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
@@ -144,8 +145,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         return PairScores(tuple(names), self.metric, *cells, self._best_by_chance(spaces, scores))
 
     def _own(self, spaces: Sequence[LatentSpace]) -> Callable[[LatentSpace], Any]:
-        """A function that returns `Metric.own` of a space; results for whole spaces are cached for their next
-        pair."""
+        """A function that returns `Metric.own` of a space. Results for whole spaces are cached and used again
+        for the next pair."""
         parts, whole = {}, {id(space) for space in spaces}
 
         def own(space: LatentSpace) -> Any:
@@ -175,7 +176,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
 
 
 def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """The spaces; those with the first one's ids are put into its order, so that pairs need no copies."""
+    """The spaces, where rows are reordered if a space has the same ids as the first space. Then both have the
+    same order, and pairs need no copies."""
     ordered = [spaces[0]]
     for space in spaces[1:]:
         rows = space.index.get_indexer(spaces[0].index)
@@ -185,11 +187,11 @@ def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     return ordered
 
 
-_MOST_LISTED = 30  # pairs in the text alternative
+_MOST_LISTED = 30  # most pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
-    """One heat map in the order of the spaces, with a frame around the pair in `framed`."""
+    """A heat map with the spaces in the given order, and a frame around the pair in `framed`."""
     names, every = scores.names, range(len(scores.names))
     frames = ()
     if len(framed) == 2 and set(framed) <= set(names):
@@ -215,7 +217,8 @@ def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
 
 
 class RelativeCosine(MeanCosine):
-    """Mean cosine of the rows relative to the same anchors, −1 … 1, over rows that are not anchors."""
+    """The mean cosine of paired relative rows, −1 … 1. Both spaces are relative to the same anchors; anchors
+    are not scored."""
 
     unchanged_by = ("rotation", "scale", "shift")
 
@@ -245,34 +248,35 @@ class RelativeCosine(MeanCosine):
         return unit_rows(fitted.transform(space.vectors[rows]))
 
 
-# Differences: classes and clusters that keep fewer neighbours than under noise of one size.
+# Differences: classes and clusters that keep fewer neighbours than if all rows had noise of the same size.
 
 
-# A little noise changes the neighbours of dense rows, so agreement differs by class even if no class has
-# moved. So noise is added until the mean agreement is as measured. This gives the agreement expected of each
-# group; repeated draws give its variation, since the rows of a small, separated group keep or lose neighbours
-# together.
+# A little noise changes the neighbours of rows in dense groups, so agreement differs by class even if no
+# class has moved. To correct for this, noise is added until the mean agreement is as measured. This gives the
+# expected agreement of each group. Repeated draws give its variation, because the rows of a small, separated
+# group keep or lose their neighbours together.
 
 _CALIBRATED_ROWS = 400
-_STEPS = 9  # halvings of the range of noise levels
-_LEVELS = (-2.0, 2.0)  # log10 of the noise's share of the spread
-_DRAWS = 10  # for each kind of noise
-_AROUND = 0.1  # log10 distance of the draws' levels from the fitted level
+_STEPS = 9  # number of halvings of the range of noise levels
+_LEVELS = (-2.0, 2.0)  # log10 of the size of the noise, as a share of the spread
+_DRAWS = 10  # number of draws for each kind of noise
+_AROUND = 0.1  # distance of the levels of the draws from the fitted level, in log10
 _MISFIT = 0.1  # standard deviation of a group's log odds of agreement between kinds of noise
 
 
 @dataclass(frozen=True)
 class NoiseTest:
-    """The test of groups against noise, each by the noise model that explains it best; arrays (g,).
+    """The result of testing g groups against noise. Each group is tested against the noise model that
+    explains it best. Arrays have the shape (g,).
 
     Attributes
     ----------
     p : array
-        Corrected for the number of groups (Bonferroni).
+        The p-values, corrected for the number of groups (Bonferroni).
     expected, half_width : arrays
-        Mean agreement under this noise, and half the width of its 95 % band.
+        The mean agreement under this noise, and half the width of its 95 % band.
     by_row : array (m,)
-        Mean agreement of each query over all draws of noise.
+        The mean agreement of each query over all draws of noise.
     """
 
     z: np.ndarray
@@ -294,32 +298,33 @@ def moved_beyond_noise(
 ) -> NoiseTest:
     """Test whether groups keep fewer neighbours than if every row had noise of the same size.
 
-    Either space may have the noise, and the sharper one loses more neighbours in dense groups. So there are
-    four explanations: the second space is the first with noise; the first is the second with noise; both are
-    one space with noise, which is the first or the second after its noise is removed. Long rows may have more
-    noise. So each explanation is tried with noise of one size, with noise proportional to a row's length, and
-    with numbers rounded to steps of their row's largest one. A group counts as moved only if all explanations
-    fail. The space without noise is estimated group by group: rows are drawn towards the mean of their group
-    until its variance is smaller by that of the noise.
+    Either space may have the noise, and it changes more neighbours in dense groups of the space without
+    noise. So there are four explanations: the second space is the first with noise; the first is the second
+    with noise; both are the same space with noise, which is the first (or the second) after its noise is
+    removed. Long rows may have more noise. So each explanation is tried with three kinds of noise: noise of
+    the same size for all rows, noise proportional to the length of a row, and rounding to steps that are
+    proportional to the largest number of a row. A group counts as moved only if all explanations fail. To
+    remove noise, the rows of each group are moved towards their mean until the variance has decreased by that
+    of the noise.
 
-    The mean agreement of a group is compared with `_DRAWS` draws around the level that fits, regressed on the
-    mean agreement of all rows. The error is the largest of three: the scatter of the group's draws, of all
-    groups' draws, and of the rows within groups. It includes the effect of another kind of noise (`_MISFIT`).
+    The mean agreement of a group is compared with that in `_DRAWS` draws near the fitted level of noise,
+    after regression on the mean of all rows. The error is the largest of three: the scatter of the group's
+    draws, of all draws, and of the rows within groups. `_MISFIT` adds the effect of a wrong kind of noise.
 
     Parameters
     ----------
     vectors : two arrays (n, d)
     represent : (n, d) → (t, c)
-        The rows among which neighbours are searched. Noise is added before it, so that relative
-        representations include the noise of their anchors.
+        A function that returns the rows among which neighbours are searched. Noise is added before, so that
+        anchors have noise, too.
     own : two arrays (m, k)
         The neighbours of the queries in each represented space.
     agreement : array (m,)
-        Jaccard overlap of these.
+        The Jaccard overlap of these neighbours in the two spaces.
     groups, belongs : arrays (m,) and (n,)
-        Group of each query, 0 … g − 1 or −1; group of each of the n rows, as any number.
+        Group of each query, 0 … g − 1 (−1 for none); group of each of the n rows, as any number.
     """
-    from scipy.special import stdtr, stdtrit  # as `scipy.stats.t`, which takes longer to import
+    from scipy.special import stdtr, stdtrit  # equals `scipy.stats.t`, which takes longer to import
 
     rng = np.random.default_rng(random_state)
     every, inside = np.arange(len(queries)), groups >= 0
@@ -364,7 +369,7 @@ def moved_beyond_noise(
 
 
 EQUAL, BY_LENGTH, ROUNDED = "of one size", "by length", "rounded"
-# Rounded copies have the same error, so both spaces cannot be rounded copies of one.
+# Two rounded copies of a space have the same error, so this explanation is impossible with rounding.
 _EXPLANATIONS = [
     *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
     *product((ROUNDED,), (False,), (0, 1)),
@@ -372,7 +377,8 @@ _EXPLANATIONS = [
 
 
 def noisy(rows: np.ndarray, kind: str, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Rows (n, d) with normal noise of these sizes (n, 1), or rounded to steps of that size."""
+    """The rows (n, d) with normal noise of these sizes (n, 1). If the kind is rounding, the rows rounded to
+    steps of these sizes."""
     if kind == ROUNDED:
         return np.rint(rows / sizes) * sizes
     moved = rng.standard_normal(rows.shape, dtype=np.float32)
@@ -382,8 +388,8 @@ def noisy(rows: np.ndarray, kind: str, sizes: np.ndarray, rng: np.random.Generat
 
 
 def noise_sizes(X: np.ndarray, kind: str) -> np.ndarray:
-    """The size (n, 1) of noise of level 1: the standard deviation of the centred numbers, each row's standard
-    deviation from 0, or each row's largest number."""
+    """The size (n, 1) of noise at level 1. By kind, it is the standard deviation of all centred numbers, the
+    root mean square of each row, or the largest number of each row."""
     if kind == EQUAL:
         return np.full((len(X), 1), centred(X, mean_row(X)).std(dtype=np.float64), dtype=np.float32)
     sizes = np.abs(X).max(axis=1) if kind == ROUNDED else lengths(X) / np.sqrt(X.shape[1])
@@ -399,8 +405,9 @@ def _overlap_under_noise(
     belongs: np.ndarray | None,
     rng: np.random.Generator,
 ) -> Callable[[float, np.ndarray], np.ndarray]:
-    """A function of (level, queries) that returns the neighbour overlap of a space and a noisy copy. With
-    `belongs`, it compares two noisy copies of the space without the noise's variance."""
+    """A function of (level, queries) that returns the neighbour overlap of a space and a noisy copy of it.
+    With `belongs`, the variance of the noise is first removed from the space, and the function compares two
+    noisy copies of the result."""
     k, sizes = own.shape[1], noise_sizes(X, kind)
 
     def near(rows: np.ndarray, level: float, which: np.ndarray) -> np.ndarray:
@@ -438,16 +445,16 @@ class MovedGroup:
     Attributes
     ----------
     n, n_queries : int
-        Held-out rows of the group, and those of them that were compared.
+        The number of held-out rows of the group, and the number of those that were compared.
     agreement, expected : float
-        Mean Jaccard overlap of the group's rows, measured and expected under the same noise for all rows, 0 …
-        1.
+        The mean Jaccard overlap of the rows of the group, 0 … 1: as measured, and as expected if all rows
+        have the same noise.
     low, high : float
-        95 % band for a group of `n_queries` rows under this noise.
+        The 95 % band for a group of `n_queries` rows under this noise.
     z, p : float
-        p is corrected for the number of groups.
+        The z-score, and the p-value corrected for the number of groups.
     examples : ids
-        Rows of the group that lost most neighbours, relative to the expected loss.
+        The rows of the group that lost most neighbours, compared with the expected loss.
     source_anchors, target_anchors : ids
         The anchors nearest to the group's mean direction, nearest first; see `with_anchors`.
     """
@@ -472,20 +479,20 @@ class MovedGroup:
 
 @dataclass(frozen=True, eq=False)
 class FoundDifferences:
-    """All groups, most moved first, and the rows that were compared.
+    """All groups, those that moved most first, and the rows that were compared.
 
     Attributes
     ----------
     n : int
-        Rows among which neighbours were searched.
+        Number of rows among which neighbours were searched.
     rows : array (m,)
-        Numbers of the compared rows in the matched spaces, ascending.
+        Indices of the compared rows in the matched spaces, ascending.
     agreement, expected : arrays (m,)
-        Expected is the mean over all draws of noise.
+        For each compared row, the measured agreement, and the mean agreement over all draws of noise.
     belongs : array (n_pair,)
-        The index in `groups` of each matched row's group, anchors included; −1 for none.
+        For each matched row, anchors included, the index of its group in `groups`; −1 for none.
     left_out : int
-        Groups with fewer than `LEAST_ROWS` compared rows.
+        Number of groups that are left out because they have fewer than `LEAST_ROWS` compared rows.
     """
 
     groups: tuple[MovedGroup, ...]
@@ -503,7 +510,7 @@ class FoundDifferences:
 
     @property
     def too_small(self) -> tuple[MovedGroup, ...]:
-        """Groups so small that each row's k neighbours may include the whole group, in any order."""
+        """The groups that are so small that the k neighbours of a row can include the whole group."""
         return tuple(group for group in self.groups if group.n <= self.k + 1 and not group.significant)
 
 
@@ -520,12 +527,12 @@ class DifferenceSettings:
 
 @dataclass(frozen=True)
 class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences", version=4):
-    """The task that finds where two spaces with the same rows differ: neighbourhood agreement by class or
-    cluster, tested against equal noise.
+    """The task that finds where two spaces with the same rows differ. It tests the agreement of
+    neighbourhoods, by class or cluster, against noise of the same size in all rows.
 
-    Agreement is the Jaccard overlap of a row's k nearest neighbours in either space (mutual kNN).
-    `moved_beyond_noise` tests it: without this correction, dense classes seem to move when every row gets the
-    same noise.
+    Agreement is the Jaccard overlap between the k nearest neighbours of a row in the two spaces (mutual kNN).
+    It is tested by `moved_beyond_noise`. Without this test, dense classes seem to move when every row gets
+    the same noise.
     """
 
     random_state: int = 0
@@ -569,7 +576,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
                 f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare"
                 " clusters"
             )
-        renumbered = np.full(len(names) + 1, -1)  # the last place serves −1
+        renumbered = np.full(len(names) + 1, -1)  # the last place is for −1
         renumbered[enough] = np.arange(len(enough))
         compared, every = renumbered[compared], renumbered[numbers]
         report(1, 2, "measuring what noise would leave")
@@ -623,7 +630,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
-    """The same differences with the anchors of each group: those with the highest cosine to its mean
+    """The same differences, where each group also has the anchors with the highest cosine to its mean
     direction."""
     if not len(anchors):
         return found
@@ -643,13 +650,13 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
     )
 
 
-SHOWN = 30  # groups with a name beneath that can still be read
-_LONGEST = 28  # characters of a group's name on the axis
+SHOWN = 30  # most groups whose names can be read below the chart
+_LONGEST = 28  # most characters of the name of a group on the axis
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupDifferences(DifferenceSettings, Recipe, figure="differences"):
-    """A figure of classes or clusters by the share of neighbours that the other space keeps."""
+    """A figure of the share of neighbours that the second space keeps, for each class or cluster."""
 
     spaces: tuple[SpaceSpec, SpaceSpec]
     digests: tuple[str, ...] = ()
@@ -674,7 +681,8 @@ class GroupDifferences(DifferenceSettings, Recipe, figure="differences"):
 
 
 def differences_lines(found: FoundDifferences, kind: str) -> Lines:
-    """A chart of the groups, most moved first, with 95 % bands under noise of one size."""
+    """A chart of the groups, those that moved most first, with 95 % bands under noise of the same size for
+    all rows."""
     shown = found.groups[:SHOWN]
     ends = ([getattr(group, name) for group in shown] for name in ("expected", "low", "high"))
     lines = [Line("equal noise, 95 %", range(len(shown)), *ends)]
@@ -701,7 +709,8 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
 
 
 def summary(found: FoundDifferences, kind: str) -> str:
-    """``"2 of 10 classes moved more than equal noise explains (p < .05, corrected for 10 classes)"``."""
+    """The result in words: ``"2 of 10 classes moved more than equal noise explains (p < .05, corrected for 10
+    classes)"``."""
     n = len(found.groups)
     moved = f"{len(found.moved)} of {n} {kind} moved more than equal noise explains"
     text = f"{moved} (p < .05, corrected for {n} {kind})"
@@ -712,13 +721,13 @@ def summary(found: FoundDifferences, kind: str) -> str:
 
 
 def p_in_words(group: MovedGroup) -> str:
-    """``"p = .012"``, or ``"p < .001"``."""
+    """The p-value in words: ``"p = .012"`` or ``"p < .001"``."""
     return "p < .001" if group.p < 0.001 else f"p = {short(group.p)}"
 
 
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
-    """One row per group; low and high are the 95 % band under uniform noise, p is corrected for the
-    number of groups."""
+    """A table with one row per group. The columns low and high are the 95 % band under noise of the same
+    size; p is corrected for the number of groups."""
     names = {"name": "group", "n": "rows", "n_queries": "compared"}
     table = pd.DataFrame([vars(group) for group in found.groups]).rename(columns=names)
     for column in ("examples", "source_anchors", "target_anchors"):
@@ -740,7 +749,7 @@ def printed_table(found: FoundDifferences) -> pd.DataFrame:
     )
 
 
-# The audit: wrong anchor pairs of two spaces, and the scores without them.
+# The audit: find wrong anchor pairs of two spaces, and score the spaces without them.
 
 
 ALL, KEPT = "all anchors", "without the suspects"
@@ -756,19 +765,20 @@ class AuditOutcome(Reported):
     Attributes
     ----------
     agreement : array (k,)
-        −1 … 1, see `represent.similarity.Audit`.
+        The agreement of each pair, −1 … 1, see `represent.similarity.Audit`.
     suspects : array (s,)
-        Positions in `anchors`, least agreement first.
+        Positions of the suspect pairs in `anchors`, least agreement first.
     mismatched : array (201,)
-        Quantiles 0, .005, … 1 of the agreement of mismatched pairs.
+        The quantiles 0, .005, … 1 of the agreement of mismatched pairs.
     n_wrong, wrong_interval : float, (int, int)
-        Estimated number of wrong pairs, and its 95 % interval.
+        The estimated number of wrong pairs, and its 95 % interval.
     decided : bool
-        False if the pairs have too little in common to decide; then there are no suspects.
+        False if the pairs have too little in common to decide. Then there are no suspects.
     scores : set of anchors → metric → Score
-        For all anchors and for those without suspects, on the same held-out rows; empty if there are none.
+        The scores with all anchors and with all except suspects, on the same held-out rows. Empty if there
+        are no held-out rows.
     differences : metric → Interval
-        The change of each score when suspects are removed, with 95 % intervals.
+        The change of each score when the suspects are removed, with its 95 % interval.
     """
 
     anchors: tuple[str, ...]
@@ -803,7 +813,7 @@ class AuditOutcome(Reported):
         )
 
     def report(self, **figures: Any) -> Report:
-        """The suspects, and the scores with and without them."""
+        """A report of the suspects, and of the scores with and without them."""
         facts = {"decided": self.decided, "n_wrong": self.n_wrong, "wrong_interval": [*self.wrong_interval]}
         facts["suspects"] = [self.anchors[position] for position in self.suspects]
         facts["scores"] = {
@@ -833,13 +843,14 @@ class AuditOutcome(Reported):
         return Report(self.headline, tables, facts, notes, figures)
 
     def doubtful(self) -> pd.DataFrame:
-        """The suspects' rows of the table; without suspects, as many least agreeing pairs as may be wrong."""
+        """The rows of `table` for the suspects. If there are none, the pairs with the least agreement, as
+        many as may be wrong."""
         high = self.wrong_interval[1] if self.decided else 0
         return self.table().head(len(self.suspects) or high)
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, least agreement first; `mismatched` is the share of mismatched pairs that agree
-        less."""
+        """A table with one row per pair, least agreement first. The column `mismatched` is the share of
+        mismatched pairs that agree less than this pair."""
         share = np.interp(self.agreement, self.mismatched, _QUANTILES)
         suspect = np.isin(np.arange(len(self.anchors)), self.suspects)
         pairs = {"anchor": self.anchors, "partner": self.partners, "agreement": self.agreement}
@@ -849,12 +860,12 @@ class AuditOutcome(Reported):
 
 @dataclass(frozen=True)
 class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the anchors"):
-    """The task of `audit_pairs` of anchors, with scores with and without the suspects; `partners` are the
-    anchors' ids in the target if these differ."""
+    """The task that audits anchor pairs by `audit_pairs`, and computes scores with and without the suspects.
+    `partners` are the ids of the anchors in the target, if they differ from those in the source."""
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
-    method: str = setting("procrustes", choices=("procrustes",))  # in recipes of 0.2.0
+    method: str = setting("procrustes", choices=("procrustes",))  # only in recipes of version 0.2.0
     false_share: float = setting(
         FALSE_SHARE,
         above=0,
@@ -875,7 +886,7 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
             )
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Expected seconds on two idle cores: twenty Procrustes fits, and two sets of scores."""
+        """The expected time in seconds on two idle cores: twenty Procrustes fits, and two sets of scores."""
         low, high = sorted(space.dimension for space in spaces)
         return 0.2 + 5e-8 * low**2 * high + 4e-10 * len(spaces[0]) * len(self.anchors) * (low + high)
 
@@ -886,7 +897,7 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         Raises
         ------
         SpaceError
-            Anchors that a space lacks or has twice, fewer than 10 of them.
+            Anchors that a space lacks or has twice; fewer than 10 anchors.
         """
         report(0, 2, "comparing the pairs")
         source, target = spaces
@@ -899,7 +910,7 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         directions = _directions(source, target, rows)
         audited = audit_pairs(*directions, self.false_share)
         report(1, 2, "scoring with and without the suspects")
-        # Rows of either space that are in no pair, but whose partners are known.
+        # Rows of both spaces that are in no anchor pair, but whose partners are known.
         places = target.index.get_indexer(source.index)
         taken = np.isin(np.arange(len(source)), rows[0]) | np.isin(places, rows[1])
         free = np.flatnonzero(source.index.isin(known_ids(spaces)) & ~taken)
@@ -958,7 +969,7 @@ def _directions(source: LatentSpace, target: LatentSpace, rows: Sequence[np.ndar
 
 @dataclass(frozen=True, kw_only=True)
 class AnchorAudit(Recipe, figure="anchor-audit"):
-    """A figure of the agreement of all anchor pairs, least first, with the suspects marked."""
+    """A figure of the agreement of all anchor pairs, least agreement first. Suspects are marked."""
 
     source: SpaceSpec
     target: SpaceSpec
@@ -972,7 +983,8 @@ class AnchorAudit(Recipe, figure="anchor-audit"):
 
 
 def audit_chart(outcome: AuditOutcome) -> Lines:
-    """A chart of agreement by rank, with the value below which 95 % of mismatched pairs lie."""
+    """A chart of the agreement of pairs by rank. A line marks the value below which 95 % of mismatched pairs
+    lie."""
     table = outcome.table()
     rank, agreement, lines = np.arange(1, len(table) + 1), table.agreement.to_numpy(), []
     pairs = zip(table.anchor, table.partner, strict=True)
