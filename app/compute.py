@@ -61,8 +61,8 @@ def cached(
     """A decorator that caches the last `most` results of a function for all sessions, by the content of its
     arguments.
 
-    ``key(*arguments)`` returns the key; without `key` the arguments are the key. It runs at each call, so its
-    errors are never cached. While one session computes a result, other sessions wait for it.
+    If `key` is given, ``key(*arguments)`` is used as the key instead of the arguments. It runs at each call,
+    so its errors are never cached. While one session computes a result, other sessions wait for it.
     """
 
     def decorate(function: Callable[..., Result]) -> Callable[..., Result]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SIDE = 48  # pixels per side to which larger pictures on a sheet are shrunk
 MOST_PIXELS = 5000 * SIDE * SIDE
-MOST_SECONDS = 12.0  # reading stops after this time, as for many photographs
+MOST_SECONDS = 12.0  # sheets that take longer to read, such as photographs, are left out
 LONGEST = 240  # characters of a sentence that three lines of a hover can hold
 TABLE_PICTURES = 500  # most rows with a picture in a table
 ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row; of its picture, for sharp screens

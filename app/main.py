@@ -50,7 +50,6 @@ st.set_page_config(
 st.logo(str(ROOT / "assets" / "logo.svg"), size="large", icon_image=str(ROOT / "assets" / "icon.svg"))
 st.html(ROOT / "assets" / "style.css")
 page = st.navigation(places.pages(), position="top")
-# finished jobs add their spaces on every page
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 st.html(f'<style>:root {{ --relscope-place: "{page.title}"; }}</style>')
 around_the_page()

@@ -137,7 +137,8 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
 
 
 def _keys(name: str) -> set[str]:
-    """The keys that this session saved under this name: results to compute, or to compute on this machine."""
+    """The session's set of keys with this name. One set has requested results, another has results to
+    compute on this machine."""
     return st.session_state.setdefault(name, set())
 
 

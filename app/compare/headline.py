@@ -135,8 +135,8 @@ def model_names(models: Match) -> list[str]:
 
 
 def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Score]]:
-    """For each model except the first, by its name, its scores against the first model, relative to the
-    anchors."""
+    """The scores of each further model against the first, relative to the anchors. The names of the models
+    are the keys."""
     sides = enumerate(model_names(models)[1:], 1)
     return {name: scores_of(workspace, models.pair(side), "relative") for side, name in sides}
 
@@ -154,8 +154,8 @@ def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
 
 
 def is_unmatched(workspace: Workspace, pair: Match) -> bool:
-    """Whether only the order of the rows pairs them, and paired rows are no more similar than rows paired at
-    random."""
+    """Whether the rows are paired only by their order, and paired rows are no more similar than rows paired
+    at random."""
     if (
         not (_is_paired_by_order(workspace) and compute.can_be_scored(pair, workspace.anchors))
         or not workspace.anchors

@@ -56,7 +56,7 @@ _TOLD = {
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # most links that are listed for checking
-# If the true pairs are known, show so many of the surest, the middle, the wrong and the least sure links.
+# If the true pairs are known, show this many of the surest, middle, wrong and least sure links.
 _SAMPLED = 4
 _FEWEST_ROWS = 10
 _FEWEST_ANCHORS = 10  # fewest anchors that are not confirmed pairs

@@ -247,7 +247,7 @@ def _counts_in_words(found: Sequence[ClaimVerdict]) -> str:
     )
 
 
-Shown = dict[str, list[tuple[str, str]]]  # for each verdict, the names of the data and counts of comparisons
+Shown = dict[str, list[tuple[str, str]]]  # for each verdict, (name of the data, counts of comparisons)
 
 
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:

@@ -218,8 +218,8 @@ class Guard:
 
 
 def _is_own(asked: HTTPConnection) -> bool:
-    """Whether the request names this server as its host, and no page of another scheme, host or port
-    sent it."""
+    """Whether the request names this server as its host, and does not come from a page of another scheme,
+    host or port."""
     host, origin = asked.headers.get("host"), asked.headers.get("origin")
     # A proxy in front of a shared app may use TLS although the app sees plain HTTP.
     schemes = ("http", "https") if access.is_shared() else (asked.scope["scheme"].replace("ws", "http"),)

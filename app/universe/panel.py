@@ -222,8 +222,8 @@ def page(workspace: Workspace) -> None:
 
 
 def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
-    """Those of these spaces whose rows are paired with another of them only by their order, which nobody has
-    confirmed."""
+    """The spaces that are paired with another of these spaces only by the order of their rows, which nobody
+    has confirmed."""
     return [
         one for one in specs if any(compute.is_paired_by_order(one, other) for other in specs if other != one)
     ]
