@@ -1,4 +1,4 @@
-"""The catalogue of spaces on this machine and on the network, and the small frozen specs that name a
+"""The catalogue of the spaces on this machine and on the network, and `SpaceSpec`, the spec that names a
 space.
 """
 
@@ -55,18 +55,19 @@ from relcore.spaces.ids import AuditedIds, GuessedIds, RowNumbers, digest_of_col
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import StorePlace, load_rows
 
-# Encodings: spaces that an encoder makes of a dataset, computed in blocks and stored.
+# Encodings: spaces that an encoder computes from a dataset, in blocks, and that the store keeps.
 
 
 T = TypeVar("T")
 
-BLOCK_ROWS = 256  # a killed run loses one block, which takes seconds on a CPU
-_TEXTS_ON_A_GPU = 4096  # a GPU needs a second for them; writing each takes a tenth
+BLOCK_ROWS = 256  # a killed run loses at most one block, which takes seconds on a CPU
+_TEXTS_ON_A_GPU = 4096  # a GPU needs a second for this block; writing it takes a tenth
 _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
 def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
-    """The key of `encode_job`: the key of its space or, for several outputs, of the list of spaces."""
+    """The key of `encode_job`. For one output, the key of its space; for several, the key of the list of
+    spaces."""
     if len(encoder.outputs) == 1:
         return encoding_key(dataset_digest, encoder, encoder.outputs[0])
     return key_of("encodings", dataset_digest, encoder)
@@ -75,11 +76,11 @@ def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
 def stored_encodings(
     store: Store, dataset_digest: str, encoder: Encoder, own: bool = False
 ) -> dict[str, str] | None:
-    """The key of each output when all are in the store, else None; for `own` see `Store.has`."""
+    """The key of each output, if all are in the store; otherwise None. `own` is explained at `Store.has`."""
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(store.has(key, own) for key in keys.values()):
         return keys
-    if len(keys) > 1:  # a list of spaces of which some are missing would count as complete
+    if len(keys) > 1:  # a list of spaces would count as complete, even if some of them are missing
         store.remove(encoding_job_key(dataset_digest, encoder))
     return None
 
@@ -91,20 +92,20 @@ def encode(
     report: Progress | None = None,
     block_rows: int | None = None,
 ) -> list[LatentSpace]:
-    """One space for each output of the encoder: from the store, or computed and stored.
+    """One space for each output of the encoder. It is read from the store, or computed and stored.
 
-    Each block of rows and trained weights are stored at once; after a kill the same call resumes and gives
+    Trained weights and each block of rows are stored at once. After a kill, the same call resumes and gives
     the same bytes. `report` is called as ``report(done, total, message)``.
 
     Raises
     ------
     SpaceError
-        The dataset, the encoder or a model's files do not fit each other.
+        The dataset, the encoder and the model's files do not fit each other.
     StoreError
-        No room, no permission, or a disk that fails; results so far are kept.
+        The disk is full or fails, or this account may not write to it. Results so far are kept.
     """
     with in_use():
-        for _ in range(2):  # the second time, an entry was damaged: reading removed it, and it is made again
+        for _ in range(2):  # twice: if an entry is damaged, reading removes it, and it is computed again
             keys = _encoded(dataset, encoder, store, report or silent, block_rows)
             entries = [store.get(key) for key in keys.values()]
             if all(entries):
@@ -115,7 +116,8 @@ def encode(
 def trained_weights(
     encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Progress = silent
 ) -> Trained:
-    """The trained weights of an encoder on this dataset: from the store, or trained now and stored."""
+    """The weights of an encoder that is trained on this dataset. They are read from the store, or trained now
+    and stored."""
     key = key_of("trained", dataset.digest, encoder)
     if (entry := store.get(key)) is not None:
         return Trained(entry.arrays, entry.metadata)
@@ -127,7 +129,7 @@ def trained_weights(
 def encode_job(
     context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int | None = None
 ) -> None:
-    """`encode` as a job of the JobQueue, under `encoding_job_key`."""
+    """Run `encode` as a job of the JobQueue, with the key `encoding_job_key`."""
     context.report(0, 1, "reading the dataset")
     keys = _encoded(dataset, encoder, context.store, context.report, block_rows)
     if len(keys) > 1:
@@ -141,7 +143,7 @@ def encode_job(
 def _encoded(
     dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Progress, block_rows: int | None
 ) -> dict[str, str]:
-    """The key of each output, all of them in the store."""
+    """The key of each output. When this returns, all of them are in the store."""
     metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
     dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
     keys = stored_encodings(store, dataset.digest, encoder)
@@ -176,7 +178,7 @@ def _encoded(
 
 
 def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tuple[int, int], str]:
-    """The store's key of each block of rows."""
+    """The key under which the store keeps each block of rows."""
     n = len(dataset)
     blocks = [(start, min(start + block_rows, n)) for start in range(0, n, block_rows)]
     what = "block by length" if encoder.by_length else "block"
@@ -191,7 +193,7 @@ def _blocks(
     report: Progress,
     block_rows: int,
 ) -> dict[str, np.ndarray]:
-    """The rows of each output; the encoder, slow to load, is prepared if a block is missing."""
+    """The rows of each output. The encoder is slow to load, so it is prepared only if a block is missing."""
     wholes: dict[str, np.ndarray] = {}
     missing, n_done = {}, 0
     items = _Items(dataset, encoder, block_rows)
@@ -221,8 +223,8 @@ def _blocks(
             f"{encoder.title}: expected files that stay as they are while they are read, got others;"
             " encode again"
         )
-    # Read the next block while one is encoded; on a GPU, also write the last one meanwhile. On a CPU writing
-    # takes little time, and a killed run loses only one block.
+    # While one block is encoded, the next one is read. On a GPU, the previous one is also written meanwhile.
+    # On a CPU writing takes little time, and a killed run should lose only one block.
     beside = torch_name() != "cpu"
     with ThreadPoolExecutor(1) as reading, ThreadPoolExecutor(1) as writing:
         written = writing.submit(lambda: None)
@@ -243,7 +245,8 @@ def _blocks(
 def _ahead(
     places: Iterable[T], read: Callable[[T], Any], thread: ThreadPoolExecutor
 ) -> Iterator[tuple[T, Any]]:
-    """Each place with the result of `read` for it; the thread reads the next one while this one is used."""
+    """Yield each place with the result of `read` for it. The thread reads the next place while the caller
+    uses this one."""
     waiting: deque[tuple[T, Future[Any]]] = deque()
     for place in places:
         waiting.append((place, thread.submit(read, place)))
@@ -254,12 +257,13 @@ def _ahead(
         yield place, future.result()
 
 
-_WINDOW = 128  # blocks whose texts are sorted by length
+_WINDOW = 128  # number of blocks whose texts are sorted by length
 
 
 class _Items:
-    """The items of blocks. Blocks are consecutive; for an encoder that pads texts they are cut from a window
-    sorted by length, the longest first, so that the time left is not underestimated.
+    """The items of each block. Usually a block has consecutive rows. For an encoder that pads texts, the
+    texts of a window of blocks are sorted by length first. The longest come first, so that the time left is
+    not underestimated.
     """
 
     def __init__(self, dataset: Dataset, encoder: Encoder, block_rows: int) -> None:
@@ -278,8 +282,8 @@ class _Items:
         return first + self.order[start - first : stop - first]
 
     def read(self, encode_batch: EncodeBatch, block: tuple[int, int]) -> tuple[np.ndarray, Any]:
-        """The row numbers of a block, and the encoder's input: the items, or what it prepared from them
-        ahead.
+        """Return the row numbers of a block and the input of the encoder. The input is the items, or the
+        result of the encoder's function `ahead` for them.
         """
         places = self.places(*block)
         items = (
@@ -303,19 +307,21 @@ def _check(encoder: Encoder, rows: dict[str, np.ndarray], ids: np.ndarray) -> No
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
-    """The store's key of a result of an encoder on a dataset; it changes if either changes."""
+    """The store's key of a result of an encoder on a dataset. It changes if the encoder or the dataset
+    changes."""
     name = ENCODERS.name_of(type(encoder))
     of = [ENCODERS[name].plugin] if name and ENCODERS[name].plugin else []
     return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts, *of)
 
 
 def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
-    """The store's key of one space; a layer has the same key whether encoded alone or with others."""
+    """The store's key of one space. A layer has the same key if it is encoded alone or with other layers."""
     return key_of("encoding", dataset_digest, encoder.only(output), output)
 
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
-    """Store a space: vectors, ids, labels, counts, name, digest, and `metadata` on how it was made."""
+    """Store a space with its vectors, ids, labels, counts, name and digest, and `metadata` that tell how it
+    was made."""
     arrays = {"ids": json_array(list(space.ids))}
     for name, kind in _MARKED.items():
         if isinstance(space.ids, kind):
@@ -336,7 +342,7 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
 
 
 def space_of(entry: Entry) -> LatentSpace:
-    """The space that `put_encoding` stored."""
+    """The space in an entry that `put_encoding` stored."""
     ids, labels = (list_from_json_array(entry.arrays.get(name)) for name in ("ids", "labels"))
     vectors, counts = entry.arrays["vectors"], entry.arrays.get("counts")
     if isinstance(vectors, np.memmap):
@@ -350,7 +356,7 @@ def space_of(entry: Entry) -> LatentSpace:
 
 @dataclass
 class _KnownDigest(Origin):
-    """Rows of a store entry that knows the digest of the whole space with these columns."""
+    """The source of rows in a store entry. It knows the digest of the whole space."""
 
     digest: str | None
     columns: str
@@ -360,7 +366,8 @@ class _KnownDigest(Origin):
 
 
 def json_array(value: Any) -> np.ndarray:
-    """JSON as an array: metadata are limited to 100 MB, which the ids of a large dataset would exceed."""
+    """The JSON of a value as an array of bytes. Metadata are limited to 100 MB, and the ids of a large
+    dataset may take more."""
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 
@@ -375,20 +382,20 @@ def list_from_json_array(array: np.ndarray | None) -> list[Any] | None:
 
 
 def put_space(store: Store, space: LatentSpace) -> str:
-    """Put a space where workers find it; returns its key."""
-    key = digest_of("space", 2, space.digest, space.name)  # 2: also holds the counts
+    """Put a space into the store, where workers find it, and return its key."""
+    key = digest_of("space", 2, space.digest, space.name)  # version 2 also holds the counts
     if not store.has(key):
         put_encoding(store, key, space, {})
     return key
 
 
 def load_encoding(store: Store, key: str) -> LatentSpace:
-    """The space under an encoding's key; the entry's metadata say how it was made and trained.
+    """The space that the store keeps under the key of an encoding.
 
     Raises
     ------
     SpaceError
-        It is not in the store (any more).
+        The space is not in the store, or was removed from it.
     """
     summary = store.summary(key)
     large = summary is not None and 4 * math.prod(summary.shapes.get("vectors", ())) >= MAP_FROM
@@ -414,10 +421,10 @@ def _missing_entry(store: Store, expected: str, got: str) -> SpaceError:
 def held_out_ids(
     specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Ids of the rows whose labels no encoder of these spaces saw in training; with `ids`, only those, in
-    their order.
+    """The ids of the rows whose labels no encoder of these spaces saw in training. With `ids`, only these ids
+    are considered, in their order.
 
-    () if no encoder saw labels, or if each row was seen by one.
+    () if no encoder saw labels, or if every row was seen by some encoder.
     """
     unseen: dict[str, None] | None = None
     for spec, space in zip(specs, spaces, strict=True):
@@ -431,14 +438,14 @@ def held_out_ids(
     return tuple(unseen) if ids is None else tuple(item for item in ids if item in unseen)
 
 
-# Renamed spaces: rows take the ids of their partners in another space, or their numbers, so that spaces
-# without shared ids can be paired.
+# Renamed spaces. Their rows have new ids, which are those of their partners in another space, or row numbers.
+# Thus spaces without shared ids can be paired.
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
-    """Keep guessed pairs (new id, id of the renamed space) in the store; returns their key.
+    """Put guessed pairs (new id, id in the renamed space) into the store, and return their key.
 
-    Only pairs whose new ids are `confirmed` are scored.
+    Only pairs whose new ids are in `confirmed` are scored.
     """
     pairs = [tuple(pair) for pair in pairs]
     key = digest_of("pairing", pairs, *([sorted(confirmed)] if len(confirmed) else []))
@@ -449,14 +456,13 @@ def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Seque
 
 
 def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
-    """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts
-    stay.
+    """The paired rows of the space under their new ids, in the order of the pairs. Vectors, labels and counts
+    are unchanged.
 
     Raises
     ------
     SpaceError
-        The pairs are not in the store (any more), or there are none; ids that the space lacks; new ids that
-        are not distinct.
+        There are no pairs, or the store lacks them. The space lacks an id, or the new ids are not distinct.
     """
     entry = store.get(key)
     if entry is None or "pairs" not in entry.arrays:
@@ -477,24 +483,24 @@ def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> Late
 
 
 def _with_row_numbers(space: LatentSpace, name: str) -> LatentSpace:
-    """The space with its row numbers as ids; the previous ids become the payload."""
+    """The space with its row numbers as ids. The previous ids become the payload."""
     numbers, before = RowNumbers(len(space)), space.ids.tolist()
     payload = None if before == list(numbers) else before
     return space.with_columns(ids=numbers, name=name, payload=payload)
 
 
-# Samples of folders of shards in the store: `relcore.sharded.space` draws them, and a spec names them by
-# their key.
+# Samples of folders of shards. `relcore.sharded.space` draws a sample and stores it, and a spec names it by
+# its key.
 
 
 def is_address(place: str) -> bool:
-    """Whether a folder is at an address that fsspec opens, rather than at a path of this machine."""
+    """Whether a folder lies at an address that fsspec opens, and not on this machine."""
     return "://" in place
 
 
 def folder_stamp(place: str) -> str:
-    """A stamp that changes when a file of the folder is written, added or removed; "" for an address, which
-    is not asked.
+    """A stamp that changes when a file of the folder is written, added or removed. "" for an address, because
+    checking it would need the network.
 
     Raises
     ------
@@ -513,19 +519,19 @@ def folder_stamp(place: str) -> str:
 
 
 def _sample(store: Store, place: str, key: str) -> LatentSpace:
-    """The sample under this key, which was drawn from the folder at this place.
+    """The sample under this key. It must have been drawn from the folder at this place.
 
     Raises
     ------
     SpaceError
-        It is not in the store (any more), is of another folder, or the folder has changed since.
+        The store lacks the sample, the sample is of another folder, or the folder has changed since.
     """
     again = f"draw it again in Data, or by relscope app {place}"
     sample = store.summary(key)
     if sample is None:
         raise _missing_entry(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
     drawn_from = sample.metadata.get("sample of")
-    # a session file names any key that it likes
+    # a session file can name any key
     if drawn_from is None or (access.is_shared() and drawn_from != place):
         raise _missing_entry(
             store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}"
@@ -546,7 +552,8 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One line of the catalogue; `n` and `dimension` are None if only reading the file would tell them."""
+    """One line of the catalogue. `n` and `dimension` are None if they are not known before the file is
+    read."""
 
     name: str
     kind: str
@@ -561,7 +568,8 @@ class CatalogEntry:
 def encoding_specs(
     store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]
 ) -> list[SpaceSpec]:
-    """The specs of an encoder's outputs (output → key) that the store still has."""
+    """The specs of those outputs of an encoder that the store still has. `keys` holds the key of each
+    output."""
     return [
         encoding_spec(dataset, encoder, output, key, summary.metadata["name"])
         for output, key in keys.items()
@@ -570,9 +578,9 @@ def encoding_specs(
 
 
 def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> LatentSpace:
-    """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and
-    `load_encoding` (from `store`, else the environment's). With `again`, as for a recipe, an encoding that
-    the store lacks is computed again, also under other ids.
+    """The space that the spec names. Encodings are read from `store`, by default the environment's store.
+    With `again` (for recipes), an encoding that the store lacks is computed again, also if it was renamed.
+    Raises the errors of `need_access`, `load_words`, `load_space` and `load_encoding`.
     """
     if removed := unscored_ids(spec):
         space = load(with_unscored(spec, ()), store, again)
@@ -606,17 +614,18 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
-    """The paths that a spec of a file or a sample names: of the vectors, and of their metadata."""
+    """The paths that the spec of a file or a sample names: the path of the vectors, and the path of their
+    metadata."""
     on_disk = spec.source == "file" or (spec.source == "sample" and not is_address(spec.name))
     return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
 
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
-    """The columns of a table that a spec leaves out."""
+    """The columns of its table that a spec leaves out."""
     return _names_in_option(spec, "ignore", "columns")
 
 
-UNSCORED = "unscored"  # an option of every spec: ids of rows that an audit excluded from scores
+UNSCORED = "unscored"  # an option of every spec: the ids of rows that an audit excluded from scores
 
 
 def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
@@ -628,7 +637,7 @@ def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
     return _with_list(spec, UNSCORED, sorted(set(ids)))
 
 
-KEPT = "kept"  # an option of every spec: ids of its rows if only some were selected in the app
+KEPT = "kept"  # an option of every spec: the ids of its rows, if only some were selected in the app
 MOST_KEPT = 20_000
 
 
@@ -637,8 +646,8 @@ def kept_ids(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
-    """The spec of only these rows of a space; of all rows if there are no ids. Raises a SpaceError for more
-    than `MOST_KEPT`."""
+    """The spec of only the rows with these ids. If there are no ids, all rows. Raises a SpaceError for more
+    than `MOST_KEPT` ids."""
     if len(ids) > MOST_KEPT:
         raise SpaceError(
             f"kept: expected at most {MOST_KEPT:,} rows, got {len(ids):,}; download them, and open the file"
@@ -653,7 +662,7 @@ def _with_list(spec: SpaceSpec, option: str, ids: list[str]) -> SpaceSpec:
 
 
 def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
-    """These rows of a space, named with their number."""
+    """The space of only the rows with these ids. Its name tells their number."""
     return space.take(space.rows(ids), f"{space.name}, {len(ids):,} rows")
 
 
@@ -665,12 +674,11 @@ def _names_in_option(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]
 
 
 def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
-    """Raise a SpaceError unless the present session may open the space; to be called before any cache is
-    used.
+    """Raise a SpaceError unless the current session may open the space. Call this before any cache is used.
 
-    A file must be open, see `access.readable_path`. An encoding in the store of a shared app must have been
-    made by this session, or from a dataset and with an encoder that this session may read; a key in a
-    session file is not enough.
+    The session must be allowed to read a file (see `access.readable_path`). In a shared app, an encoding in
+    the store must have been made by this session, or from a dataset and an encoder that this session may
+    read. A key in a session file is not enough.
     """
     if spec.source == "sample" and is_address(spec.name):
         access.need_own_machine(spec.name)
@@ -692,24 +700,24 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
 
 
 def _may_make(summary: Summary) -> bool:
-    """Whether the present session may read all sources of a store entry."""
+    """Whether the current session may read everything from which a store entry was made."""
     try:
         spec = stored_encoding_spec(summary)
         if spec is None:
             return False
         dataset_place(spec.dataset)
         spec.encoder.content()
-    except (SpaceError, KeyError):  # KeyError: an entry that is no encoding
+    except (SpaceError, KeyError):  # KeyError: the entry is no encoding
         return False
     return True
 
 
 def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
-    """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks
-    the network.
+    """The catalogue: bundled spaces, files in the data folder (by default RELSCOPE_DATA), and models of
+    gensim-data. It is made without the network.
 
-    Only names and headers of files are read, two folders deep, at most 500; texts and tables without vectors
-    are left out.
+    Only names and headers of files are read, two folders deep, for at most 500 files. Texts and tables
+    without vectors are left out.
     """
     folder = access.readable_path(data_folder) if data_folder else access.data_folder()
     entries = [
@@ -739,7 +747,7 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
         description, kind = descriptions.get(path, Description()), f"{suffix_of(path)} file"
         if path.is_dir():
             shape, kind = shape_of(path), "folder of a dataset"
-        else:  # of several matrices none is the default
+        else:  # the file has several matrices, and none is the default
             shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
         if shape is not None:
             yield _entry(name, spec, path, shape, kind)
@@ -756,29 +764,29 @@ _OPTIONS = {
 }
 
 
-BY_ROW = "rows"  # for a renamed space without a pairing: its ids are row numbers
+BY_ROW = "rows"  # the key of a renamed space without a pairing, whose ids are row numbers
 
 
 @dataclass(frozen=True)
 class SpaceSpec:
-    """A reference to a space that can be hashed, be part of a cache key, and be converted to JSON and back.
+    """A reference to a space. It can be hashed, be part of a cache key, and be converted to JSON and back.
 
     Attributes
     ----------
     source : "bundled", "file", "index", "gensim-data", "encoding", "renamed" or "sample"
     name : str
-        The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks
-        no other host.
+        The name of the space, or the path of a file or an index. An address is refused, because opening a
+        session or a recipe must not connect to other machines.
     limit : int, optional
-        Only the first rows.
+        The number of rows, counted from the first; by default all.
     options : tuple of (key, value)
-        All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind
-        in `relcore.base.names.INDEXES`, and the table or collection in it. For encodings: dataset and encoder
-        as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its
-        base as JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and
-        `numbered_spec`. For a sample of a folder of shards, whose path or address is the name: its key in the
-        store, and the numbers of rows of the sample and the folder. For any space: the options that
-        `with_unscored` and `with_kept` add.
+        Keys and values are strings. For a file: further arguments of `load_space`, with `ignore` as a JSON
+        list. For an index: its kind in `relcore.base.names.INDEXES`, and its table or collection. For an
+        encoding: the dataset and the encoder as JSON, the output, and the key in the store (see
+        `encoding_spec`). For a renamed space: the spec of its base as JSON, and the key of the pairing in the
+        store or "rows" (see `renamed_spec` and `numbered_spec`). For a sample of a folder of shards, whose
+        name is the folder's path or address: the key in the store, the number of rows of the sample, and that
+        of the folder. For any space: the options that `with_unscored` and `with_kept` add.
 
     Examples
     --------
@@ -818,8 +826,8 @@ class SpaceSpec:
         need_one_of("ids", given.get("ids", ""), ("", "rows"))
         if self.source == "index" and place_of(self).address:
             raise SpaceError(
-                f"{self.name!r:.80}: expected a path, got an address, which a space must not have; copy the"
-                " rows first: relscope adapt none SOURCE FILE.parquet"
+                f"{self.name!r:.80}: expected a file path, got an address; a space must be a local file, so"
+                " copy the rows first: relscope adapt none SOURCE FILE.parquet"
             )
 
     def option(self, name: str) -> str:
@@ -827,22 +835,23 @@ class SpaceSpec:
         return dict(self.options).get(name, "")
 
     def load(self) -> LatentSpace:
-        """The space, if it still is as the spec says; errors as in the function `load`."""
+        """The space that the spec names. Raises the errors of the function `load`."""
         return load(self)
 
     @property
     def dataset(self) -> DatasetSpec | None:
-        """The dataset of an encoding; None for a space that comes as vectors."""
+        """The dataset from which an encoding was made; None for a space that is no encoding."""
         return DatasetSpec.from_json(json_of(self.option("dataset"))) if self.source == "encoding" else None
 
     @property
     def encoder(self) -> Encoder | None:
-        """The encoder of an encoding; None for a space that comes as vectors."""
+        """The encoder that made an encoding; None for a space that is no encoding."""
         return encoder_from_json(json_of(self.option("encoder"))) if self.source == "encoding" else None
 
     @property
     def rows_of(self) -> SpaceSpec:
-        """The space of the same rows in order: the base of one renamed to row numbers, else itself."""
+        """The spec of a space with the same rows in the same order. For a space that was renamed to row
+        numbers, its base; otherwise the spec itself."""
         return base_of(self) if self.source == "renamed" and self.option("key") == BY_ROW else self
 
     def to_json(self) -> dict[str, Any]:
@@ -850,12 +859,13 @@ class SpaceSpec:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> SpaceSpec:
-        """The spec in a dict; raises an error for unknown keys."""
+        """The spec that a dict describes. Raises a SpaceError for unknown keys."""
         return records.from_json(cls, described, "space")
 
 
 def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str, name: str) -> SpaceSpec:
-    """The spec of an encoding, with everything needed to compute it again if the store lacks it."""
+    """The spec of an encoding. It holds everything that is needed to compute the encoding again if the store
+    lacks it."""
     made_of = (
         ("dataset", json.dumps(dataset.to_json(), sort_keys=True)),
         ("encoder", json.dumps(encoder.only(output).to_record(), sort_keys=True)),
@@ -864,7 +874,7 @@ def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str,
 
 
 def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
-    """The spec of an encoding in the store; None if a script made it from a dataset of its own."""
+    """The spec of an encoding in the store; None if a script made the encoding from its own dataset."""
     facts = summary.metadata
     if "dataset_spec" not in facts:
         return None
@@ -873,14 +883,15 @@ def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
 
 
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
-    """The spec of a space whose rows have the new ids of the pairing under `key` (`put_pairing`)."""
+    """The spec of a space whose rows have new ids. The pairing under `key` (see `put_pairing`) holds these
+    ids."""
     return SpaceSpec(
         "renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key))
     )
 
 
 def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
-    """The spec of the same rows with their row numbers as ids, so that two spaces pair by row order."""
+    """The spec of the same rows with row numbers as ids, so that two such spaces are paired by row order."""
     if spec.source == "file":
         numbered = dict(with_unscored(spec, ()).options) | {"ids": "rows"}
         return replace(spec, options=tuple(numbered.items()))
@@ -893,7 +904,8 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """The last part of a file's path without the suffix; for an index, its collection."""
+    """A short name of the space: for a file, the last part of its path without the suffix; for an index, its
+    collection."""
     if spec.source == "encoding":
         return spec.name
     if spec.source == "index":
@@ -904,13 +916,13 @@ def space_name(spec: SpaceSpec) -> str:
 
 
 def is_linked(spec: SpaceSpec, source: SpaceSpec, target: SpaceSpec) -> bool:
-    """Whether a space is the source or the target with new ids from a link."""
+    """Whether a space is the source or the target after a link gave it new ids."""
     renamed = spec.source == "renamed" and spec.option("key") != BY_ROW
     return renamed and base_of(spec) in (source, target)
 
 
 def base_of(spec: SpaceSpec) -> SpaceSpec:
-    """The spec of the space that was renamed."""
+    """The spec of the space from which a renamed space was made."""
     return SpaceSpec.from_json(json_of(spec.option("base"), "renamed space: expected its base"))
 
 
@@ -928,7 +940,7 @@ def place_of(spec: SpaceSpec) -> StorePlace:
 def encode_again(spec: SpaceSpec, store: Store, report: Progress | None = None) -> None:
     """Make sure that the encoding which a spec names is in the store.
 
-    Raises a SpaceError where the dataset or the encoder's files have changed, or as in `encode`.
+    Raises a SpaceError if the dataset or the encoder's files have changed, and the errors of `encode`.
     """
     if store.has(spec.option("key")):
         return

@@ -1,4 +1,4 @@
-"""Spaces, encoders and datasets as users name them on the command line."""
+"""Find the spaces, encoders and datasets that users name on the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def space_spec(text: str) -> SpaceSpec:
     Raises
     ------
     SpaceError
-        An unknown name, with similar ones; several encodings of one name; a .json file that is not a space.
+        The name is unknown (the message suggests similar names), several encodings have the name, or a .json
+        file does not describe a space.
     """
     if os.path.isfile(text) and suffix_of(Path(text)):
         return SpaceSpec("file", text)
@@ -78,8 +79,8 @@ def space_spec(text: str) -> SpaceSpec:
 
 
 def space_specs(text: str) -> list[SpaceSpec]:
-    """The `space_spec` of a user's name; for a folder with several spaces, such as checkpoints, all specs in
-    natural order.
+    """The specs of the spaces that a user names. For a folder with several spaces, such as checkpoints, all
+    specs in natural order; otherwise the result of `space_spec`.
     """
     path, options = _file_and_options(text)
     if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
@@ -89,8 +90,8 @@ def space_specs(text: str) -> list[SpaceSpec]:
 
 
 def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
-    """The path in ``FILE#OPTION=VALUE#OPTION=VALUE``, and the options of its spec; names to ignore are
-    separated by commas.
+    """Split ``FILE#OPTION=VALUE#OPTION=VALUE`` into the path and the options of its spec. Commas separate the
+    names of columns to ignore.
 
     Raises
     ------
@@ -135,7 +136,8 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
 
 
 def _encoder_of_name(name: str, kind: str) -> tuple[str, dict[str, Any]]:
-    """The registered encoder that the user names, and its first setting, which follows the colon."""
+    """Return the registered name of the encoder that the user names, and its first setting, whose value
+    follows the colon."""
     known, firsts, choices = {}, {}, {}
     for registered, encoder in ENCODERS.loaded():
         first = firsts[registered] = next(iter(settings_of(encoder).values()), None)

@@ -1,4 +1,4 @@
-"""What the recipes of figures of two spaces share."""
+"""The settings and functions that recipes of figures of two spaces share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from relcore.spaces.matching import Match, match
 
 @dataclass(frozen=True)
 class ComparisonRecipe:
-    """Settings of the figures of two spaces; the digests cover the rows that are left after pairing. Only
-    rows that the `others`, further spaces, also have are drawn and scored."""
+    """The settings of a figure of two spaces. `others` are further spaces: only rows that they also have are
+    drawn and scored. The digests are those of the paired rows."""
 
     newer: ClassVar[tuple[str, ...]] = ("others", "other_digests")
 
@@ -45,7 +45,7 @@ class ComparisonRecipe:
 
 
 def load_models(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces and the others; SpaceError where one is gone or has changed."""
+    """Load and match the two spaces and the others. Raises a SpaceError if one is missing or has changed."""
     matched = match(*(load(spec, again=True) for spec in (recipe.source, recipe.target, *recipe.others)))
     known = recipe.source_digest, recipe.target_digest, *recipe.other_digests
     for space, digest in zip(matched.spaces, known, strict=False):
@@ -54,5 +54,5 @@ def load_models(recipe: ComparisonRecipe) -> Match:
 
 
 def load_pair(recipe: ComparisonRecipe) -> Match:
-    """As `load_models`, without the others."""
+    """Load and match the two spaces without the others. Raises the errors of `load_models`."""
     return load_models(recipe).pair()

@@ -1,4 +1,5 @@
-"""Tables about the rows of a space: which files belong together, and texts, pictures and further columns."""
+"""Tables about the rows of a space. Decide which files belong together, and read texts, pictures and further
+columns."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ from relcore.spaces.ids import RowNumbers
 from relcore.spaces.space import LatentSpace, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
-_MOST = 200  # columns on offer
+_MOST = 200  # most columns that are offered
 _AT_ONCE = 256
 
 
 def _n_rows(spec: SpaceSpec) -> int | None:
-    """The number of rows in the header; None if there is none or the file cannot be read."""
+    """The number of rows that the header tells; None if it does not, or if the file cannot be read."""
     path = Path(spec.name)
     if (shape := shape_of(path)) is not None and shape[0] is not None:
         return shape[0]
@@ -58,11 +59,13 @@ def _n_rows(spec: SpaceSpec) -> int | None:
 
 
 def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
-    """The spaces of these files, in their order, each with the table of metadata that belongs to it.
+    """Join files of vectors and the tables of metadata that belong to them. Returns the specs of the spaces,
+    in order.
 
-    A table without vectors belongs to earlier vectors with as many rows: to the last file of the same name,
-    else to the last one and every .npy file. Otherwise it is a space. Unless `in_order`, .npy files come
-    before others.
+    A table without vectors can belong only to earlier files of vectors that have as many rows. If some of
+    these files have the same name as the table, it belongs to the last of them. Otherwise it belongs to every
+    .npy file and, if `in_order` or if there is no .npy file, to the last file. A table that belongs to no
+    file is a space.
 
     Examples
     --------
@@ -109,7 +112,7 @@ def _with_metadata(spec: SpaceSpec, path: str) -> SpaceSpec:
 
 
 def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]:
-    """Both spaces with row numbers as ids, so that they pair by row order."""
+    """The specs of both spaces with row numbers as ids, so that they are paired by row order."""
     return numbered_spec(source), numbered_spec(target)
 
 
@@ -120,25 +123,26 @@ def is_numbered(space: LatentSpace) -> bool:
 
 
 def pairs_in_order(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
-    """Whether spaces are paired by the order of rows alone: they are no encodings and have no ids."""
+    """Whether spaces are paired by row order alone, because none is an encoding and none has ids."""
     numbered = (isinstance(ids_of(space), RowNumbers) for space in spaces)
     return all(numbered) and not any(spec.dataset for spec in specs)
 
 
 def is_pairing_unknown(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
-    """Whether spaces are paired by the order of rows alone, and nobody has confirmed that pairing."""
+    """Whether spaces are paired by row order alone, and the user has not confirmed that pairing."""
     said = all(spec.option("ids") == "rows" for spec in specs)
     return not said and pairs_in_order(specs, spaces)
 
 
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
-    """Whether row order is the likely pairing: equally many rows, and exactly one space has ids of its
-    own."""
+    """Whether row order is the likely pairing: both spaces have the same number of rows, and exactly one has
+    ids of its own."""
     return len(source) == len(target) and is_numbered(source) != is_numbered(target)
 
 
 def _table_and_roles(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | None:
-    """A function that returns the table about the rows of a file, and the roles of its columns."""
+    """Return a function that opens the table about the rows of a file, and the roles of the table's columns.
+    None if there is no table."""
     path = access.readable_path(spec.option("metadata") or spec.name)
     if path.suffix.lower() not in SUFFIXES:
         return None
@@ -151,7 +155,7 @@ def _table_and_roles(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns]
 
 
 def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
-    """The table from which an encoding was made."""
+    """The table from which an encoding was made; None if it was not made from a table."""
     dataset = spec.dataset
     if dataset is None or dataset.source != "file":
         return None
@@ -161,8 +165,8 @@ def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
 
 
 def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) -> list[int]:
-    """The row numbers of an encoding in its table: by the column of ids, else by the numbers at the end of
-    the ids."""
+    """The row numbers in the table for the rows of an encoding. They follow from the table's column of ids.
+    Without such a column, they are the numbers at the end of the ids."""
     if not (column := dict(dataset.options).get("id_column")):
         return [int(item.rpartition("/")[2]) for item in ids]
     known = table_ids(table, column, min(len(table), dataset.limit or len(table)))
@@ -173,7 +177,7 @@ def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) ->
 
 
 def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> np.ndarray:
-    """The row of the table for each row of the space, (n,)."""
+    """The row number in the table for each row of the space, (n,)."""
     place, by_number = columns.place("ids"), spec.option("ids") == "rows"
     whole = len(space) == min(len(table), spec.limit or len(table))
     if whole and (place is None or not spec.option("metadata")):
@@ -191,10 +195,11 @@ def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: 
 
 
 class TableColumns:
-    """The columns of the space's table that can colour its rows, without those that have a role.
+    """The columns of a space's table that can colour its rows. Columns with a role, such as ids, are not
+    among them.
 
-    `names` lists them; the table is opened, and its rows are matched, only once. Raises a SpaceError where
-    the table cannot be read.
+    `names` lists these columns. The table is opened, and its rows are matched, only once. Raises a SpaceError
+    if the table cannot be read.
     """
 
     names: tuple[str, ...] = ()
@@ -220,9 +225,10 @@ class TableColumns:
         return np.array(_rows_encoded(self._spec.dataset, self._table, space.ids))
 
     def read(self, name: str, space: LatentSpace) -> pd.Series:
-        """The cells of a column by row id, None for an empty one; `space` is the whole space of the spec.
+        """The cells of a column, indexed by row id; None for an empty cell. `space` is the whole space of the
+        spec.
 
-        Raises a SpaceError for an unknown column, or a table that cannot be read.
+        Raises a SpaceError if the column is unknown or if the table cannot be read.
         """
         if name not in self.names:
             raise SpaceError(
@@ -238,16 +244,16 @@ class TableColumns:
 
 
 def _cell(item: Any, class_names: Sequence[str] | None) -> Any:
-    """The content of a cell: the class's name for its number, None if it is empty."""
+    """The content of a cell; None if it is empty. The number of a class is replaced by its name."""
     if class_names:
         item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
     return None if isinstance(item, str) and item.strip() in MISSING else item
 
 
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
-    """The texts and the pictures of the rows, under the ids of the space.
+    """The datasets of the texts and of the pictures of the rows, with the ids of the space.
 
-    For a space paired by row order, the previous ids are the texts. Raises a SpaceError where the table
+    If the space was renamed to row numbers, its previous ids are the texts. Raises a SpaceError if the table
     cannot be read.
     """
     if spec.source != "file" and spec.rows_of == spec:
@@ -285,8 +291,8 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
-    """A function that reads the texts of ids, "" for an id without text; None if no row has one. Errors as in
-    `row_items`."""
+    """A function that reads the texts of given ids, with "" for an id without text. None if no row has a
+    text. Raises the errors of `row_items`."""
     datasets = [
         dataset
         for spec in specs
@@ -308,7 +314,7 @@ def _texts(dataset: Dataset, ids: Sequence[str]) -> list[str]:
 
 
 def texts_at(dataset: Dataset, rows: np.ndarray) -> list[str]:
-    """The text of each row number (m,), "" for −1; they are read in blocks of consecutive rows."""
+    """The text of each row number (m,); "" for −1. Texts are read in blocks of consecutive rows."""
     texts: dict[int, str] = {}
     for start in np.unique(rows[rows >= 0] // _AT_ONCE) * _AT_ONCE:
         block = dataset.items(int(start), min(int(start) + _AT_ONCE, len(dataset.ids)))

@@ -1,4 +1,5 @@
-"""Task: a computation that a page, a job and a command share. Recipe: a figure with all its settings."""
+"""`Task`, a computation that a page, a job and a command share, and `Recipe`, a figure with all its
+settings."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Task(ABC, Generic[Result]):
-    """Settings in, a result out; equal settings on equal spaces give an equal result.
+    """A computation that is determined by its settings and spaces: if these are equal, the results are equal.
 
     Subclasses are frozen dataclasses of the settings. They name the dataclass that `run` returns, which
     `relcore.base.records` stores: ``class Migration(Task[MigrationResult], kind="migration", title=…)``.
@@ -32,9 +33,9 @@ class Task(ABC, Generic[Result]):
     Attributes
     ----------
     kind : str
-        Its name in the store; jobs of one kind share a pace.
+        The name of the task in the store. The time left of a job is estimated from earlier jobs of its kind.
     version : int
-        Increase it when results would change.
+        Increase this number whenever a change of the code changes results.
     """
 
     kind: ClassVar[str]
@@ -51,29 +52,30 @@ class Task(ABC, Generic[Result]):
 
     @property
     def title(self) -> str:
-        """Name of the job for people."""
+        """The name of the job that people see."""
         return self._title
 
     @abstractmethod
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Roughly how long it takes on two cores."""
+        """Roughly how many seconds the task takes on two cores."""
 
     @abstractmethod
     def run(self, spaces: Sequence[LatentSpace], store: Store, report: Progress = silent) -> Result:
-        """Compute it; `report` is called as ``report(done, total, message)``. Raises SpaceError for unfit
-        spaces or settings.
+        """Compute the result. `report` is called as ``report(done, total, message)``. Raises a SpaceError if
+        the spaces do not fit the settings.
         """
 
     def content(self, spaces: Sequence[LatentSpace]) -> Any:
-        """The values that determine the result beside the settings: the rows and the names of the spaces."""
+        """The values, besides the settings, that determine the result: the rows and the names of the
+        spaces."""
         return [(space.digest, space.name) for space in spaces]
 
     def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
         return digest_of("task", self.kind, self.version, self.content(spaces), self, *plugins_in(self))
 
     def finish(self, context: Context, spaces: Sequence[LatentSpace] = ()) -> None:
-        """Run, and put the result under the context's key. Raises a SpaceError if the worker has another
-        version of a plugin than the caller.
+        """Compute the result and store it under the context's key. Raises a SpaceError if the worker and the
+        caller have different versions of a plugin.
         """
         if (used := plugins_in(self)) and context.key != self.key(spaces):
             raise SpaceError(
@@ -90,7 +92,8 @@ class Task(ABC, Generic[Result]):
         unsaved: Callable[[str], None],
         report: Progress = silent,
     ) -> Result:
-        """Run in place and save the result; if that fails, `unsaved` is called with the reason."""
+        """Compute the result in this process and store it. If it cannot be stored, `unsaved` is called with
+        the reason."""
         arrays, facts = records.pack(self.run(spaces, store, report))
         entry = Entry(arrays, {self.kind: facts})
         try:
@@ -108,15 +111,16 @@ class Task(ABC, Generic[Result]):
 
 
 def task_job(context: Context, *, task: Task[Any], inputs: Sequence[str] = ()) -> None:
-    """A task as a job of the queue; `inputs` are store keys of its spaces (`put_space`)."""
+    """Run a task as a job of the queue. `inputs` are the store's keys of its spaces (see `put_space`)."""
     task.finish(context, [load_encoding(context.store, key) for key in inputs])
 
 
 def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """Store keys under which workers find these spaces: keys of encodings, or of copies put there."""
+    """The keys under which workers find these spaces in the store: keys of encodings, or of copies that are
+    put there now."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        # a pairing also has a key, but a different one
+        # a renamed space also has a key, but it is that of its pairing
         changed = unscored_ids(spec) or kept_ids(spec)
         as_stored = spec.source in ("encoding", "sample") and not changed
         stored = spec.option("key") if as_stored else ""
@@ -126,11 +130,11 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
 
 # Recipe: a figure with all its settings, as JSON that people can read and edit.
 
-_NAMED = 5  # figures that an error lists
+_NAMED = 5  # number of figures that an error lists
 
 
 class Recipe(ABC):
-    """A figure with all its settings; subclasses are frozen dataclasses."""
+    """A figure with all its settings. Subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
     newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 lacked: left out while they are empty
@@ -140,15 +144,16 @@ class Recipe(ABC):
         cls.figure = figure or getattr(cls, "figure", "")
 
     def to_json(self) -> dict[str, Any]:
-        """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
+        """The recipe as JSON, ``{"relscope": version, "figure": name, …}``, with the settings in the order of
+        the fields."""
         settings = records.to_json(self).items()
         newer = {name for kind in type(self).__mro__ for name in vars(kind).get("newer", ())}
         kept = {name: value for name, value in settings if value or name not in newer}
         return {"relscope": __version__, "figure": self.figure, **kept}
 
     def loaded(self) -> list[LatentSpace]:
-        """Its spaces, in the order of the fields: encoded again if the store lacks them, and checked against
-        its `digests`.
+        """The recipe's spaces, in the order of the fields. A space that the store lacks is encoded again.
+        Each is checked against the recipe's `digests`.
         """
         values = [value if type(value) is tuple else (value,) for value in self._values()]
         specs = [one for several in values for one in several if isinstance(one, SpaceSpec)]
@@ -163,7 +168,7 @@ class Recipe(ABC):
         return spaces
 
     def computed(self, result: Any = None) -> Any:
-        """The result, or that of its task on its spaces if there is none."""
+        """The given result. If it is None, the result of the recipe's task on its spaces."""
         task = next(one for one in self._values() if isinstance(one, Task))
         return task.run(self.loaded()) if result is None else result
 
@@ -172,19 +177,21 @@ class Recipe(ABC):
 
     @abstractmethod
     def draw(self, result: Any = None) -> Any:
-        """The figure, an `Exportable`; whatever `result` lacks is loaded and computed."""
+        """The figure, an `Exportable`. Anything that `result` lacks is loaded or computed."""
 
 
 @dataclass(frozen=True)
 class SpacesRecipe(Recipe):
-    """The recipe of a figure of several spaces; `digests` are those of their content, none or one each."""
+    """The recipe of a figure of several spaces. `digests` is empty, or has the digest of each space's
+    content."""
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
 
 
 def recipe_of(described: Any) -> Recipe:
-    """The recipe of a JSON object; SpaceError for an unknown figure or wrong settings."""
+    """The recipe that a JSON object describes. Raises a SpaceError for an unknown figure or invalid
+    settings."""
     need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
     if isinstance(kind, str) and kind in FORMER_FIGURES:
@@ -197,14 +204,15 @@ def recipe_of(described: Any) -> Recipe:
             f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as'
             f" {quote(near)}, got {kind!r:.80}"
         )
-    # Until 0.2.0 a recipe of scores could choose an approximate search; its rows are now searched exactly.
+    # Until version 0.2.0 a recipe of scores could choose an approximate search. Now the search is always
+    # exact.
     gone = ("relscope", "figure", *(("neighbours", "target_recall") if kind == "scores" else ()))
     settings = {name: value for name, value in described.items() if name not in gone}
     return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
 
 def need_same_content(space: LatentSpace, digest: str) -> None:
-    """Raise a SpaceError unless the space has this digest; "" matches any."""
+    """Raise a SpaceError unless the space has this digest. "" matches every space."""
     if digest and space.digest != digest:
         raise SpaceError(
             f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"
