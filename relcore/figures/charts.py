@@ -1,6 +1,6 @@
-"""Charts as data: the same numbers on screen, on paper and in CSV.
+"""Charts as data, so that the numbers are the same on screen, on paper and in CSV files.
 
-`screen` and `paper` draw them under one name, such as ``lines_figure``.
+Functions with the same name in `screen` and `paper`, such as ``lines_figure``, draw them.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
-GREY = -1  # the colour of what is drawn for comparison only
+GREY = -1  # the colour of items that are drawn only for comparison
 
-# Lines with bands, or points with names.
+# Charts of lines with bands, and charts of points with names.
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line, or a group of points, in one colour.
+    """A line in one colour, or a group of points in one colour.
 
     Attributes
     ----------
     x, y : m numbers each
-        NaN in y leaves a gap.
+        The points of the line. NaN in y leaves a gap.
     low, high : m numbers each, optional
         The band around the line, or the error bar of each point.
     labels : m strings, optional
         Hover text of each point.
     color : int, optional
-        Index of its colour in the palette, or `GREY`; by default the line's index.
+        Index of the colour in the palette, or `GREY`. By default, it is the index of the line.
     dashed : bool
-        Whether a line below shows through.
+        Whether the line is dashed, so that a line below it can be seen.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Lines:
-    """A chart of lines over a common x, or of points.
+    """A chart of lines over a common x axis, or of points.
 
     Attributes
     ----------
@@ -85,19 +85,20 @@ class Lines:
         Titles of the axes, with units.
     kind : "lines" or "points"
     baselines : tuple of (name, value)
-        Dashed horizontal lines: chance, not stitched, ….
+        Dashed horizontal lines, such as the chance level.
     marks : tuple of (name, x)
         Dashed vertical lines.
     note : str
         One or two lines above the chart.
     alt : str
-        Text for screen readers; by default generated from the numbers.
+        Text for screen readers. By default, it is generated from the numbers.
     x_names : tuple of str
-        Names of x = 0, 1, 2, …, if x is a category.
+        The names of x = 0, 1, 2, …, if the x axis has categories.
     filled : bool
         Whether to colour the area beneath each line.
     n_direct : int
-        The number of first lines whose names are written at their right ends, not in the legend.
+        The names of this many lines, the first ones, are written at the right ends of the lines instead of in
+        the legend.
 
     Examples
     --------
@@ -146,14 +147,16 @@ class Lines:
 
     @property
     def log_ticks(self) -> list[float]:
-        """The labelled x of a logarithmic axis: 1, 2 and 5 in each power of ten, or the powers if they are
-        many. Plotly labels 2 and 5 without their power, Matplotlib powers only."""
+        """The numbers that are labelled on a logarithmic x axis: 1, 2 and 5 times each power of ten, or only
+        the powers if there are many. (Plotly would label 2 and 5 without their power, and Matplotlib only
+        powers.)"""
         xs = np.concatenate([line.x for line in self.lines])
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
         return np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel().tolist()
 
     def table(self) -> pd.DataFrame:
-        """The plotted numbers: name, x, y, low, high, label; baselines have no x, marks no y."""
+        """A table of the plotted numbers: name, x, y, low, high, label. Baselines have no x; marks have no
+        y."""
         parts = []
         for line in filter(len, self.lines):
             ends = {"low": line.low, "high": line.high} if line.has_band else {"low": np.nan, "high": np.nan}
@@ -181,25 +184,25 @@ class Lines:
         return ", ".join(f"{general(y[end])} at {general(x[end])}" for end in ends)
 
 
-# Heat maps in one colour scale.
+# Diagrams, moving points, and heat maps with a common colour scale.
 
 Label = str | float
 
 
 @dataclass(frozen=True, eq=False)
 class Diagram:
-    """A diagram of named points in the plane; both axes have the same scale.
+    """A diagram of named points in the plane. Both axes have the same scale.
 
     Attributes
     ----------
     names : n of str
     points : array (n, 2)
     alt : str
-        The figure in words.
+        A description of the diagram in words.
     lines : {(i, j): text}, optional
-        Lines between two points, each with a text on it.
+        Lines between points i and j, each with a text on it.
     hover : n of str, optional
-        Text below a point's name on hover.
+        Hover text of each point, below its name.
     """
 
     names: tuple[str, ...]
@@ -214,7 +217,8 @@ class Diagram:
         return self.alt
 
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
-        """The place and the text of each line that has room for it: not its middle, where two may cross."""
+        """The place and the text of each line on which there is room for the text. The place is not the
+        middle of the line, because two lines may cross there."""
         told, reach = [], np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
         for (i, j), text in self.lines.items():
             place = 0.6 * self.points[i] + 0.4 * self.points[j]
@@ -230,7 +234,7 @@ class Diagram:
 
 @dataclass(frozen=True, eq=False)
 class MovingPoints:
-    """The same points on several maps: animated on screen, side by side on paper.
+    """The same points on several maps. The maps are animated on screen, and side by side on paper.
 
     Attributes
     ----------
@@ -238,7 +242,7 @@ class MovingPoints:
     places : array (t, n, 2)
     names : n of str
     groups : array (n,) of int
-        Index of each point's group; −1, or an index beyond `group_names`, means none.
+        Index of the group of each point. −1, and an index beyond `group_names`, mean that it has no group.
     group_names : of str
     about : str
         A description of the points, for the text alternative.
@@ -258,7 +262,7 @@ class MovingPoints:
 
     @property
     def edges(self) -> tuple[np.ndarray, float]:
-        """Centre (2,) and half of the side of a square that contains nearly all points."""
+        """A square that contains nearly all points: its centre (2,) and half of its side."""
         low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
         return (low + high) / 2, 0.56 * float((high - low).max()) or 1.0
 
@@ -268,10 +272,10 @@ class MovingPoints:
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
     def named(self, letter: tuple[float, float]) -> tuple[list[str], np.ndarray]:
-        """Names of the groups that have points, and the position of each on each map, (t, g, 2): the median
-        of its points, or a free line near it; NaN if no line is free.
+        """The names of the groups that have points, and the position of each name on each map, (t, g, 2). The
+        position is the median of the points, or a free line near it. If no line is free, it is NaN.
 
-        `letter` is the width and height of a letter as shares of the map's side.
+        `letter` is the width and the height of a letter, as shares of the side of the map.
         """
         there = [number for number in range(len(self.group_names)) if (self.groups == number).any()]
         names, (middle, half_width) = [self.group_names[number] for number in there], self.edges
@@ -287,7 +291,7 @@ class MovingPoints:
         return names, places
 
     def table(self) -> pd.DataFrame:
-        """One row per point and map: map, name, group, x, y."""
+        """A table with one row per point and map. Columns: map, name, group, x, y."""
         t, n = self.places.shape[:2]
         groups = [self.group_names[i] if 0 <= i < len(self.group_names) else "" for i in self.groups]
         columns = {"map": np.repeat(self.titles, n), "name": self.names * t, "group": groups * t}
@@ -295,16 +299,17 @@ class MovingPoints:
 
 
 Box = tuple[float, ...]  # left, bottom, right, top
-_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name above its median, in lines
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name above the median, in lines
 
 
 def free_line(boxes: list[Box], place: tuple[float, float], half: float, line: float) -> float | None:
-    """How many lines of text a name moves up from its place to be on the map and touch none of the boxes, to
-    which its own is added; None if there is no such line.
+    """The number of text lines by which a name must move up so that it is on the map and touches none of the
+    boxes. None if there is no such number. The box of the name is added to `boxes`.
 
-    All lengths are shares of the map; `half` is half of the name's width, `line` the height of a letter.
+    All lengths are shares of the map. `half` is half of the width of the name; `line` is the height of a
+    letter.
     """
-    high = line * 0.54  # a line apart touches nothing
+    high = line * 0.54  # names on neighbouring lines do not touch
     for lines in _LINES:
         x, y = place[0], place[1] + lines * line
         box = (x - half, y - high, x + half, y + high)
@@ -328,17 +333,18 @@ class MatrixPanel:
     Attributes
     ----------
     rows, columns : r and c names or numbers
-        Distinct; numbers are spaced evenly, in this order.
+        The labels of rows and columns, which must be distinct. Numbers are evenly spaced, in the given order.
     values : array (r, c)
-        NaN for no value.
+        The values of the cells; NaN if a cell has none.
     texts : r × c of str, optional
-        Shown if they fit, with small print after a line feed; by default the numbers.
+        The texts of the cells, which are shown if they fit; by default, the numbers. Small print comes after
+        a line feed.
     hover : r × c of str, optional
-        Hover text below row and column; by default the number.
+        Hover texts of the cells, below the names of row and column; by default, the numbers.
     note : str
-        A line beneath the title.
+        A line of text below the title.
     marked, framed : tuple of (row, column)
-        Cells with a dotted frame, such as the diagonal; cells with a solid frame, such as the best one.
+        Cells with a dotted frame, such as the diagonal; cells with a solid frame, such as the best cell.
 
     Examples
     --------
@@ -364,7 +370,7 @@ class MatrixPanel:
         return in_cell(self.values[i, j]) if self.texts is None else self.texts[i][j]
 
     def shown_texts(self) -> dict[tuple[int, int], tuple[str, str]]:
-        """Cell → its first line and its small print."""
+        """Cell → the first line of its text, and its small print."""
         cells = ((cell, self.text(*cell)) for cell in np.ndindex(self.values.shape))
         return {cell: text.partition("\n")[::2] for cell, text in cells if text.partition("\n")[0]}
 
@@ -383,11 +389,12 @@ class Matrices:
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        Values of the palest and the deepest colour, in any order; values beyond an end get its colour.
+        The values of the palest and of the deepest colour, in any order. Values beyond an end get the colour
+        of this end.
     alt : str
-        The figure in words.
+        A description of the heat maps in words.
     log : bool
-        Whether colours are logarithmic, for positive values.
+        Whether the colour scale is logarithmic, for positive values.
     across : int, optional
         Largest number of panels side by side.
 
@@ -418,7 +425,7 @@ class Matrices:
             raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Positions of values on the scale, 0 (palest) to 1 (deepest); NaN stays NaN."""
+        """The positions of values on the scale, 0 (palest) to 1 (deepest). NaN stays NaN."""
         measured = np.log10 if self.log else np.asarray
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = measured(np.array(self.scale, dtype=float))
@@ -429,7 +436,7 @@ class Matrices:
         return cell_color(float(self.shares(value)), theme)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """Positions on the scale, 0 … 1, and their labels."""
+        """The positions of the ticks on the scale, 0 … 1, and their labels."""
         low, high = sorted(self.scale)
         values = np.linspace(low, high, 5)
         if self.log:
@@ -439,7 +446,7 @@ class Matrices:
         return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
-        """Numbers of rows and columns of panels, as even as possible."""
+        """The number of rows and the number of columns in the grid of panels, as equal as possible."""
         n = len(self.panels)
         most = min(self.across or most, n)
         rows = -(-n // most)
@@ -447,16 +454,17 @@ class Matrices:
 
     @cached_property
     def same_rows(self) -> bool:
-        """Whether all panels have the same rows; then their names are written only once."""
+        """Whether all panels have the same rows. If so, the names of the rows are written only once."""
         return len({panel.rows for panel in self.panels}) == 1
 
     @cached_property
     def most(self) -> tuple[int, int]:
-        """The largest number of rows and of columns of a panel."""
+        """The largest number of rows, and the largest number of columns, of a panel."""
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns are labelled by numbers, because their names exceed `room` letters."""
+        """Whether columns are labelled by numbers instead of names, because names have more than `room`
+        letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
@@ -477,13 +485,14 @@ def name_of(label: Label) -> str:
 
 
 def label_step(n: int, room: float) -> int:
-    """The smallest step between labels such that at most `room` of n labels are written."""
+    """The smallest step for which at most `room` of n labels are written, if only each label at a multiple of
+    the step is."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """The printed table of scores: 95 % sampling interval, chance level with its band, and n."""
-    # Only scores of 0 … 1 have a sampling interval; it is symmetric, so it may exceed this range.
+    """A table of scores for print, with the 95 % sampling interval, the chance level with its band, and n."""
+    # Only scores from 0 to 1 have a sampling interval. It is symmetric, so its ends may lie beyond 0 or 1.
     table = table.assign(**{end: table[end].clip(0, 1) for end in ("low", "high") if end in table})
 
     def texts(name: str, form: str = "{:z.3f}") -> pd.Series:
@@ -504,8 +513,8 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _chance_text(mean: float | None, low: float, high: float) -> str:
-    """A chance level as ``0.00023 [0.00017, 0.00029]``, "" for NaN: its mean with two significant digits or
-    more, the ends of the band with as many decimals."""
+    """The text of a chance level, such as ``0.00023 [0.00017, 0.00029]``; "" for NaN. The mean has two
+    significant digits or more, and the ends of the band have as many decimals as the mean."""
     known = [value for value in (mean, low, high) if value is not None and not np.isnan(value)]
     if not known:
         return ""
@@ -516,7 +525,8 @@ def _chance_text(mean: float | None, low: float, high: float) -> str:
 
 
 def score_points(table: pd.DataFrame) -> Lines:
-    """A chart of scores with their intervals, side by side for each metric, before the bands of chance."""
+    """A chart of scores with their intervals, side by side for each metric. The bands of the chance level are
+    behind them."""
     forms, metrics = table.form.unique().tolist(), tuple(map(str, table.metric.unique()))
     side = (table.form.map(forms.index) - (len(forms) - 1) / 2) * 0.8 / len(forms)
     table = table.assign(x=table.metric.map(metrics.index) + side)
@@ -532,9 +542,10 @@ def score_points(table: pd.DataFrame) -> Lines:
 
 
 def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Histograms with common bins: columns name, left, right, count, percent.
+    """A table of histograms with common bins. Columns: name, left, right, count, percent.
 
-    20 to 80 bins, by Freedman and Diaconis. Raises a ValueError for no arrays, empty ones, NaN or infinity.
+    There are 20 to 80 bins, by the rule of Freedman and Diaconis. Raises a ValueError if there is no array,
+    and for empty arrays, NaN and infinity.
     """
     arrays = _finite(values_by_name, "histogram")
     pooled = np.concatenate(list(arrays.values()))
@@ -550,7 +561,7 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> Lines:
-    """A chart of histograms with common bins, as filled outlines."""
+    """A chart of histograms with common bins. Histograms are drawn as filled outlines."""
     lines, names = [], []
     for name, part in histogram_table(values_by_name).groupby("name", sort=False):
         edges = np.repeat([*part.left, part.right.iloc[-1]], 2)

@@ -1,4 +1,4 @@
-"""Export: every figure as a file that contains the recipe to draw it again.
+"""Export: write every figure as a file that contains the recipe to draw it again.
 
 The recipe is in PDF (Keywords), PNG (a text chunk), SVG (metadata) and HTML (a JSON script).
 """
@@ -46,23 +46,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# The recipe inside a figure's file, found by one pass over its bytes.
+# Read the recipe inside the file of a figure, in one pass over its bytes.
 
 KEY = "relscope-recipe"
 _LARGEST = 256 << 20
 _PNG = b"\x89PNG\r\n\x1a\n"
-# possessive: no backtracking on hostile files
+# possessive quantifiers, so that no file can cause long backtracking
 _KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)
 _ELEMENT = re.compile(rb'<(metadata|script)\b[^<>]{0,200}\bid="relscope-recipe"[^<>]{0,200}>')
 
 
 def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
-    """The recipe inside a PDF, PNG, SVG or HTML that Relscope wrote, or a JSON recipe; a path or the bytes.
+    """Read the recipe inside a PDF, PNG, SVG or HTML file that Relscope wrote, or from a JSON file. The file
+    is given by its path or its bytes.
 
     Raises
     ------
     SpaceError
-        A missing file or one above 256 MB; a missing or damaged recipe.
+        A missing file; a file above 256 MB; a missing or damaged recipe.
     """
     name, data = "the file", file
     if not isinstance(file, bytes):
@@ -89,7 +90,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
 
 
 def recipe_script(recipe: str | None) -> str:
-    """The HTML element with a recipe in JSON, escaped so that no text can end the element."""
+    """An HTML element with the recipe in JSON, escaped so that no text can end the element."""
     safe = None if recipe is None else recipe.replace("<", "\\u003c")
     return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
 
@@ -114,7 +115,7 @@ def _recipe_text(data: bytes) -> str | bytes | None:
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    """The texts of a PNG under Relscope's key, without decoding pixels."""
+    """The texts in a PNG file that have Relscope's key. Pixels are not decoded."""
     at, key = len(_PNG), KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
@@ -131,7 +132,7 @@ def _png_texts(data: bytes) -> Iterator[bytes]:
 
 
 def _pdf_keywords(data: bytes) -> bytes | None:
-    """The first string after Keywords, up to the first unescaped bracket."""
+    """The keywords of a PDF file: the first string after "Keywords", up to its first unescaped bracket."""
     keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
     return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
 
@@ -147,7 +148,7 @@ MEDIA_TYPES = {
     "py": "text/x-python",
 }
 KINDS = tuple(MEDIA_TYPES)
-_LONG = 2000  # characters of a setting that a script shows after the others
+_LONG = 2000  # a script shows settings with more characters after the others
 _SCRIPT = """\
 # Draws the figure {name} again. Run it in the folder of your data, or give that folder as FOLDER:
 #     PATH/TO/RELSCOPE/.venv/bin/python {name}.py FOLDER
@@ -181,18 +182,18 @@ class Exportable:
     Attributes
     ----------
     name : str
-        The file name without suffix.
+        The name of the file, without suffix.
     interactive : theme → plotly Figure, or None
-        None if there is a `page`.
+        A function that draws the figure with Plotly; None if there is a `page`.
     publication : Style → matplotlib Figure
     table : () → DataFrame
         The plotted numbers.
     recipe : dict, optional
-        The settings that draw the figure again; JSON values only.
+        The settings that draw the figure again. All values must be JSON values.
     latex : () → DataFrame, optional
-        The printed table, for small tables.
+        A function that returns the table to be printed, for small tables.
     page : (theme, recipe in JSON) → bytes, optional
-        HTML instead of the plotly Figure.
+        A function that returns an HTML page, which replaces the Plotly figure.
     """
 
     name: str
@@ -209,16 +210,18 @@ class Exportable:
     def bytes(
         self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False
     ) -> bytes:
-        """The file as "html", "pdf", "svg", "png", "csv", "tex" (booktabs), "json" (the recipe) or "py" (a
-        script that draws it again).
+        """The content of the file. `kind` is "html", "pdf", "svg", "png", "csv", "tex" (booktabs), "json"
+        (the recipe) or "py" (a script that draws the figure again).
 
-        `style` applies to pdf, svg and png, `theme` to html (default: that of the style). The recipe names
-        files without folders, unless `full_paths`; see `relcore.base.portable`.
+        `style` applies to pdf, svg and png. `theme` applies to html; by default, it is the theme of the
+        style. The recipe names files without their folders, unless `full_paths` is True; see
+        `relcore.base.portable`.
 
         Raises
         ------
         SpaceError
-            An unknown kind; for "json" no recipe, or one that is not JSON; for "tex" no table.
+            An unknown kind; for "json", a missing recipe, or a recipe that is not JSON; for "tex", a missing
+            table.
         """
         recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
@@ -236,7 +239,7 @@ class Exportable:
             )
         if kind not in KINDS:
             raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-        try:  # in ASCII, which every format stores unchanged
+        try:  # as ASCII, which every format stores unchanged
             text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise SpaceError(
@@ -246,7 +249,9 @@ class Exportable:
         if kind == "json":
             return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
         if kind == "py":
-            ordered = sorted(recipe.items(), key=lambda item: len(str(item[1])) > _LONG)  # to be read first
+            ordered = sorted(
+                recipe.items(), key=lambda item: len(str(item[1])) > _LONG
+            )  # short settings come first
             shown = pformat(dict(ordered), width=100, compact=True, sort_dicts=False)
             return _SCRIPT.format(name=self._slug, recipe=shown).encode()
         if kind == "html":
@@ -254,7 +259,8 @@ class Exportable:
         return self._printed(kind, style or PAPER, text)
 
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
-        """Write the figure in the format of the path's suffix; settings and errors as in `bytes`."""
+        """Write the figure to a file, in the format that the suffix of the path names. Settings and errors
+        are those of `bytes`."""
         kind = Path(path).suffix.lstrip(".").lower()
         write(Path(path), self.bytes(kind, style, full_paths=full_paths))
 
@@ -273,7 +279,7 @@ class Exportable:
             full_html=False,
             auto_play=False,
             include_plotlyjs=True,  # inlined, so that the page works without a network
-            div_id=f"relscope-{self._slug}",  # the default is random, so bytes would differ
+            div_id=f"relscope-{self._slug}",  # the default id is random, so bytes would differ
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
         # Plotly compiles code for WebGL, so the policy must allow that.
@@ -300,14 +306,15 @@ class Exportable:
 
 
 def _has_numbers(column: pd.Series) -> bool:
-    """Whether a column of a printed table has only numbers, intervals and dashes."""
+    """Whether all cells of a column in a printed table are numbers, intervals or dashes."""
     return column.map(lambda value: re.fullmatch(r"[-−–+±…\[\]().,%\d\s]*|nan", str(value)) is not None).all()
 
 
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
-    """The content security policy of a page: run only these scripts, by digest, and contact no server.
+    """The content security policy of a page: only these scripts may run, identified by their digests, and no
+    server may be contacted.
 
-    A second defence: a user's text that breaks out of a script or an attribute still cannot run.
+    It is a second defence: if a text of a user breaks out of a script or an attribute, it still cannot run.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -320,9 +327,10 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
 def drawing_functions(
     function: str, *data: Any
 ) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The functions of this name in `screen` and `paper`, applied to these data; imported when called.
+    """Two drawing functions: the function of this name in `screen` and the one in `paper`, applied to these
+    data. The modules are imported when a function is called.
 
-    The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
+    The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot represent.
     """
 
     def draw(medium: str, look: Any) -> Any:
@@ -338,7 +346,7 @@ def chart_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """A chart as an `Exportable`; `table` replaces the chart's own.
+    """A chart as an `Exportable`. If `table` is given, it replaces the table of the chart.
 
     Examples
     --------
@@ -364,7 +372,7 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
-    """A histogram of each array of values, in all forms of a figure.
+    """A figure with a histogram of each array of values, as an `Exportable`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Publication figures: Matplotlib, at the column widths of a paper, with vector axes and embedded fonts.
+"""Publication figures, drawn by Matplotlib: widths of the columns of a paper, vector axes, embedded fonts.
 
-Text is DejaVu Sans, which ships with Matplotlib: embedded as Type 42 in PDF, drawn as outlines in SVG, in
-which Matplotlib cannot embed fonts.
+The font is DejaVu Sans, which ships with Matplotlib. In PDF it is embedded as Type 42. In SVG, where
+Matplotlib cannot embed fonts, letters are drawn as outlines.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mix_colors, ramp_of, text_on
 
-_SMALLEST = 4.5  # points of a letter
+_SMALLEST = 4.5  # smallest size of a letter, in points
 _lock = threading.RLock()
 _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
@@ -70,27 +70,27 @@ _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 def write(
     figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None
 ) -> bytes:
-    """The bytes of a figure as "pdf", "svg" or "png"; equal figures give equal bytes.
+    """The content of a file of the figure, as "pdf", "svg" or "png". Equal figures give equal bytes.
 
-    `metadata` has Matplotlib's keys for this kind.
+    `metadata` uses the keys that Matplotlib has for this kind of file.
     """
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
     with settings(style), BytesIO() as file:
         figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
         written = file.getvalue()
-    # Matplotlib copies texts into comments of an SVG, where control characters break the XML.
+    # Matplotlib copies texts into comments of an SVG file, where control characters make the XML invalid.
     return harmless(written.decode()).encode() if kind == "svg" else written
 
 
 @contextmanager
 def settings(style: Style) -> Iterator[None]:
-    """A context with Matplotlib's settings, under a lock, because `matplotlib.rc_context` alone would affect
-    the threads of other users.
+    """A context in which Matplotlib has the settings of this style. It holds a lock, because
+    `matplotlib.rc_context` alone would affect the threads of other users.
     """
     theme, size = style.theme, style.font_size
     surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
     with _lock, matplotlib.rc_context():
-        matplotlib.rcdefaults()  # not the user's matplotlibrc
+        matplotlib.rcdefaults()  # ignore the user's matplotlibrc
         matplotlib.rcParams.update(
             surface
             | {
@@ -98,7 +98,7 @@ def settings(style: Style) -> Iterator[None]:
                 "font.size": size,
                 "legend.fontsize": size,
                 "axes.labelsize": size,
-                "text.parse_math": False,  # words may contain dollar signs
+                "text.parse_math": False,  # texts may contain dollar signs
                 "text.color": theme.text,
                 "axes.labelcolor": theme.muted,
                 "axes.edgecolor": theme.border,
@@ -127,7 +127,7 @@ def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **op
 
 
 def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
-    """The legend at the bottom, with as many columns as fit; None if nothing has a name."""
+    """Add a legend at the bottom, with as many columns as fit. None if no artist has a name."""
     look = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
     look |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
     legend = None
@@ -142,8 +142,8 @@ def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend
 
 
 def _fit_to(text: Text, room: float) -> None:
-    """Reduce a text to `room` inches of width, but not below `_SMALLEST` points; longer texts are cut in the
-    middle."""
+    """Make a text fit into `room` inches by a smaller font, but not below `_SMALLEST` points. If it is still
+    too long, it is cut in the middle."""
     while _width(text) > room and text.get_fontsize() > _SMALLEST:
         text.set_fontsize(max(_SMALLEST, 0.95 * text.get_fontsize()))
     whole = text.get_text()
@@ -155,8 +155,8 @@ def _fit_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Set short ticks in the theme's colours, with labels smaller by `smaller` points. Global settings do not
-    work, because ticks are created when first drawn."""
+    """Set short ticks in the colours of the theme, with labels that are smaller by `smaller` points. Global
+    settings do not work, because ticks are created when they are first drawn."""
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
     axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
 
@@ -181,7 +181,7 @@ def _height(artist: Artist) -> float:
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
-    """An empty chart; `_fit_around` sets its margins when it is drawn."""
+    """An empty chart without margins; after drawing, `_fit_around` sets them."""
     figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
@@ -192,12 +192,12 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
-    """The figure with margins for tick labels, titles and the legend."""
+    """The figure, after its margins are set so that tick labels, titles and the legend fit."""
     pad, below = 0.04, _height(_legend_below(figure, handles, style)) if handles else 0.0
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
-    for _ in range(4):  # labels depend on the space; margins only grow
+    for _ in range(4):  # labels depend on the space between the margins; margins only grow
         box, tight = axes.get_window_extent(), axes.get_tightbbox()
         needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
         margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
@@ -221,7 +221,7 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
             axes.text(*place, text, bbox={"color": theme.surface, "pad": 0.5}, **look)
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
         for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
-            above = rank % 2 == 0  # alternate, so that names of nearby points do not overlap
+            above = rank % 2 == 0  # alternate above and below, so that names of nearby points do not overlap
             look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
             place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
             axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
@@ -231,18 +231,18 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
         return _fit_around(figure, axes, [], style)
 
 
-_MOST_MAPS = 12  # on one page
+_MOST_MAPS = 12  # most maps on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
-    """The maps side by side; if there are more than twelve, twelve at even intervals."""
+    """The maps side by side. If there are more than twelve, twelve of them at even intervals."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     middle, half_width = moving.edges
     rows = -(-len(shown) // (2 if style.width < 5 else 4))
     columns = -(-len(shown) // rows)
     side, above = style.width / columns, 1.8 * style.line
-    size = (style.font_size - 2) / 72 / (side - 0.06)  # of a letter, as a share of the map
+    size = (style.font_size - 2) / 72 / (side - 0.06)  # size of a letter, as a share of the map
     names, places = moving.named((0.6 * size, 1.2 * size))
     with settings(style):
         figure = _blank_figure(style, rows * (side + above))
@@ -313,7 +313,7 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         if lines.y_range:
             axes.set_ylim(*lines.y_range)
         if lines.note:
-            # When it wraps lines, Matplotlib reads text between dollar signs as mathematics.
+            # When Matplotlib wraps lines, it reads text between dollar signs as mathematics.
             look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
             axes.set_title(lines.note, loc="left", **look)
         return _fit_around(figure, axes, handles, style)
@@ -323,7 +323,7 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
 
 
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
-    """All panels in a grid, with column names above and row names at the left."""
+    """The figure of heat maps: all panels in a grid, with column names above and row names at the left."""
     with settings(style):
         line, width = style.line, style.width
         figure = _blank_figure(style, 1)
@@ -375,7 +375,7 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
 def _draw_panel(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, size: tuple[float, float, float]
 ) -> None:
-    """Draw the cells and their names; `size` is width, height and left margin in inches."""
+    """Draw the cells of a panel and their names. `size` is width, height and left margin in inches."""
     theme, (n_rows, n_columns) = style.theme, panel.values.shape
     wide, high = size[0] / n_columns, size[1] / n_rows
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5))
@@ -436,7 +436,7 @@ def _name_rows(
 def _write_cells(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
 ) -> None:
-    """Write the texts if all fit, and then also the small print if all of it fits."""
+    """Write the texts of the cells if all texts fit. If then all small print fits, write it, too."""
     wide, high = cell
     shown = panel.shown_texts()
     if not shown:
@@ -465,12 +465,12 @@ def _lift(text: Text, points: float) -> None:
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in rows of `scene.columns`, but at most two side by side in a single column of a
-    paper; the legend is below."""
+    """The figure of the panes of a scene, with the legend below. `scene.columns` panes are side by side; in a
+    single column of a paper, at most two are."""
     with settings(style):
         models = min(len(scene.panes), scene.columns)
         columns = min(models, 2) if style.width <= COLUMN else models
-        lines = -(-models // columns)  # for each representation
+        lines = -(-models // columns)  # rows of panes for each representation
         rows = lines * -(-len(scene.panes) // models)
         line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
@@ -498,7 +498,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
             axes = _add_axes(figure, left, under + 1.4 * line, width, 0.55 * line)
             colors, options = ListedColormap(scale.colors), {"ticks": [at for at, _ in ticks]}
             bar = _color_bar(axes, colors, style, orientation="horizontal", **options)
-            bar.solids.set_edgecolor("face")  # prevents white lines between the steps
+            bar.solids.set_edgecolor("face")  # prevents white lines between the steps of the colour bar
             bar.ax.set_xticklabels([text for _, text in ticks])
             _fit_to(bar.ax.set_title(title, fontsize=style.font_size - 0.5, pad=2), width)
         return figure
@@ -508,8 +508,8 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
     """Draw a pane of `size` inches."""
     theme, (wide, high), colors = style.theme, size, row_colors(scene, style.theme, i)
     points, solid = seen(scene.panes[i].coordinates, scene.turn), scene.panes[i].coordinates.shape[1] == 3
-    # Rows without a category come first, the others from far to near or in random order, so that no category
-    # hides another.
+    # Rows without a class are drawn first. The other rows are drawn from far to near, or in random order, so
+    # that no class hides another one.
     order = (
         np.argsort(points[:, 2], kind="stable") if solid else np.random.default_rng(0).permutation(len(scene))
     )
@@ -548,7 +548,7 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
     look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
     arrow = {"arrowstyle": "->", "color": style.theme.muted, "lw": 0.6, "shrinkA": 0, "shrinkB": 0}
     for name, direction in zip("123", np.reshape(turn or FACING, (3, 3))[:2].T, strict=True):
-        if np.hypot(*direction) < 0.15:  # it points to the viewer
+        if np.hypot(*direction) < 0.15:  # the axis points to the viewer
             continue
         end = middle + reach * direction
         axes.annotate("", end / size, middle / size, arrowprops=arrow, **look)
@@ -556,8 +556,8 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
 
 
 def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
-    """Draw lines within which 25, 50, 75 and 95 % of the rows lie, if points (n, 2) hide each other, by the
-    rule of the screen (contours.js)."""
+    """If points (n, 2) hide each other, draw the contours within which 25, 50, 75 and 95 % of the rows lie.
+    The rule is that of the screen (contours.js)."""
     if not len(points):
         return
     low, high = points.min(axis=0), points.max(axis=0)
@@ -568,7 +568,7 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
     ]
     edges = [np.append(middle, middle[-1] + side) - side / 2 for middle in middles]
     bins, *_ = np.histogram2d(*points.T, bins=edges)
-    if (bins**2).sum() < 3 * len(points):  # an average row shares its bin with fewer than two others
+    if (bins**2).sum() < 3 * len(points):  # an average row has fewer than two others in its bin
         return
     dense = gaussian_filter(bins, 2.4)
     falling = np.sort(dense, axis=None)[::-1]
@@ -580,12 +580,12 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
 def _write_names(
     axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float], places: np.ndarray, star: float
 ) -> None:
-    """Write the names on a pane of `size` inches with the rows at `places`, in inches."""
+    """Write the names on a pane of `size` inches; the rows are at `places`, in inches."""
     theme, smaller = style.theme, 0 if size[0] > 2 else 1
     sizes = {
         True: style.font_size - 1.5 - smaller,
         False: style.font_size - 0.5 - smaller,
-    }  # of anchors, others
+    }  # font sizes: of anchors, of others
     look = {"fontweight": "bold", "ha": "center", "va": "center", "transform": axes.transAxes}
 
     @cache
@@ -619,7 +619,8 @@ def _title_pane(
 
 
 def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
-    """Write the anchors' numbers and names at the bottom, in lines; the height, in inches."""
+    """Write the numbers and names of the anchors at the bottom, in lines. Returns the height of the lines in
+    inches."""
     size = style.font_size - 1
     look = {"fontsize": size, "color": style.theme.muted, "transform": figure.dpi_scale_trans}
     lines = []
@@ -637,8 +638,8 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The legend entries of each colouring: "other", the classes that occur, and the anchors. A scale has a
-    colour bar, so only rows without a value get an entry.
+    """The entries of the legend: for each colouring, the classes that occur and "other"; then the anchors. A
+    scale has a colour bar instead, so only rows without a value get an entry.
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):

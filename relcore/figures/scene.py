@@ -1,4 +1,4 @@
-"""Scene: the content of the linked panes, with equal sizes, names and legends on screen and paper."""
+"""Scene: the content of the linked panes. Sizes, names and legends are the same on screen and on paper."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from relcore.base.numbers import counted
 from relcore.base.text import encodable
 from relcore.figures.style import Theme
 
-# Viridis without its ends, which are invisible on a dark and on a white page.
+# Viridis without its two ends: one is invisible on dark pages, the other on white pages.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
-STEPS = 64  # colours of a scale
-PARTS = 8  # of a colour bar; each can be hidden or selected
-EDGES = (1, 99)  # percentiles at the ends of a scale, to limit outliers
-# a scale is logarithmic from this ratio of the upper end to the median of positive numbers
+STEPS = 64  # number of colours of a scale
+PARTS = 8  # number of parts of a colour bar; each part can be hidden or selected
+EDGES = (1, 99)  # percentiles at the ends of a scale, which limit the effect of outliers
+# a scale is logarithmic if upper end ÷ median of the positive numbers is at least this
 _LOGARITHMIC = 10
 _TICKS = 5
-NONE = ""  # in `hidden`, rows without a class
+NONE = ""  # in `hidden`, stands for rows without a class
 
 
 @dataclass(frozen=True)
 class ColorScale:
-    """A colour scale of `RAMP` from `low` to `high`; numbers beyond get the colour of the nearer end."""
+    """A scale of the colours in `RAMP`, from `low` to `high`. Numbers beyond an end get the colour of this
+    end."""
 
     title: str
     low: float
@@ -38,7 +39,7 @@ class ColorScale:
 
     @classmethod
     def of(cls, values: np.ndarray, title: str) -> ColorScale:
-        """The colour scale of these numbers without NaN; 0 … 0 if there are none."""
+        """The colour scale of these numbers; NaN is ignored. If no number is left, the scale is 0 … 0."""
         known = np.asarray(values, dtype=np.float64)
         known = known[np.isfinite(known)]
         if not len(known):
@@ -56,7 +57,8 @@ class ColorScale:
         return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """Positions of numbers on the scale, 0 … 1; NaN stays NaN; .5 if both ends are equal."""
+        """The positions of numbers on the scale, 0 … 1. NaN stays NaN. If both ends of the scale are equal,
+        the position is .5."""
         values = np.asarray(values, dtype=np.float64)
         if self.low == self.high:
             return np.where(np.isfinite(values), 0.5, np.nan)
@@ -65,13 +67,13 @@ class ColorScale:
         return (measured(np.clip(values, self.low, self.high)) - low) / (high - low)
 
     def steps(self, values: np.ndarray) -> np.ndarray:
-        """The step of each number, 0 … `STEPS` − 1, and −1 for NaN."""
+        """The step of each number on the scale, 0 … `STEPS` − 1; −1 for NaN."""
         shares = self.shares(values)
         steps = np.minimum(np.nan_to_num(shares) * STEPS, STEPS - 1)
         return np.where(np.isfinite(shares), steps, -1).astype(np.int64)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Positions, 0 … 1, and labels of round numbers on the scale."""
+        """Round numbers on the scale: the position of each, 0 … 1, and its label."""
         if self.low == self.high:
             return [(0.5, number_text(self.low))]
         numbers = _powers(self.low, self.high) if self.logarithmic else []
@@ -87,7 +89,7 @@ class ColorScale:
 
 
 def number_text(number: float, digits: int = 4) -> str:
-    """A number as a tick label: years and other whole numbers below 10,000 have no comma."""
+    """The text of a number on an axis. Whole numbers below 10,000, such as years, have no comma."""
     rounded = float(f"{number:.{digits}g}")
     if rounded and not 1e-4 <= abs(rounded) < 1e7:
         return f"{rounded:g}".replace("-", "−").replace("e+0", "e")
@@ -96,7 +98,7 @@ def number_text(number: float, digits: int = 4) -> str:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 · 10ᵏ between the ends."""
+    """Round numbers between the ends: multiples of 1, 2 or 5 · 10ᵏ."""
     rough = (high - low) / _TICKS
     power = 10.0 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -116,17 +118,19 @@ class Coloring:
     Attributes
     ----------
     categories : array (n,) of int
-        Index into `names`, or step of the `scale`; −1 for none, drawn in grey.
+        The class of each row (an index into `names`), or its step on the `scale`. It is −1 for rows without a
+        class, which are grey.
     names : sequence of str
-        The legend; empty for a scale.
+        The names of the classes, which form the legend; empty for a scale.
     colors : sequence of str
-        One per category or step; by default those of the palette.
+        One colour per class or step; by default, the colours of the palette.
     title : str
         Name of the column.
     values : array (n,), optional
         The numbers on the scale.
     hidden : tuple of str
-        Classes that are not drawn: names, `NONE`, and ``"3/8"`` for the third part of a colour bar.
+        Classes that are not drawn. Each is the name of a class, `NONE`, or ``"3/8"`` for the third of the
+        eight parts of a colour bar.
     """
 
     categories: np.ndarray
@@ -141,7 +145,7 @@ class Coloring:
         return list(self.colors) or theme.category_colors(len(self.names))
 
     def tokens(self) -> list[str]:
-        """The names of classes as `hidden` uses them, the last for rows without a class."""
+        """The names of the classes as in `hidden`. The last name stands for rows without a class."""
         parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
         return [*(parts if self.scale else map(str, self.names)), NONE]
 
@@ -159,7 +163,8 @@ OPACITIES = (0.1, 1.0)
 
 @dataclass(frozen=True)
 class StarLook:
-    """The look of anchors: a factor of `star_size` in `SIZES`, an opacity in `OPACITIES`, or no stars."""
+    """The look of anchors: a factor of `star_size` (one of `SIZES`), an opacity (one of `OPACITIES`), and
+    whether there are stars."""
 
     size: float = 1.0
     opacity: float = 1.0
@@ -180,9 +185,9 @@ class Pane:
     note: str = ""
 
 
-BINS = 32  # of a facet of numbers
-NO_CODE = 255  # code of a row without a number or a class
-SELECTED_ROWS = "selected rows"  # the column of a condition whose classes are ids
+BINS = 32  # number of bins of a facet of numbers
+NO_CODE = 255  # code of a row with neither a number nor a class
+SELECTED_ROWS = "selected rows"  # the name of the column if the classes of a condition are ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +197,14 @@ class Facet:
     Attributes
     ----------
     column, title : str
-        Its name in settings, and on the screen.
+        The name of the column in settings, and its name on the screen.
     codes : array (n,) of uint8
-        Class or bin of each row, `NO_CODE` for none.
+        The class or the bin of each row; `NO_CODE` if it has none.
     names : tuple of str
-        The classes; empty for numbers.
+        The names of the classes; empty for numbers.
     edges : tuple of float
-        `BINS` + 1 edges of the bins; numbers beyond the ends are in the first and the last one.
+        The `BINS` + 1 edges of the bins. Numbers below the first edge are in the first bin; numbers above the
+        last edge are in the last bin.
     """
 
     column: str
@@ -224,8 +230,8 @@ class Facet:
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter of rows by a column: some classes, with `NONE` for rows without one, or numbers from `low` to
-    `high` that cover whole bins of a `Facet`."""
+    """A filter of rows by a column. For classes, it has the selected ones, with `NONE` for rows without a
+    class. For numbers, it has the ends `low` and `high` of a range that covers whole bins of a `Facet`."""
 
     column: str
     classes: tuple[str, ...] = ()
@@ -250,7 +256,7 @@ class Condition:
 
 
 def column_title(column: str, models: Sequence[str] = ("model 1", "model 2")) -> str:
-    """The title of a setting's column on the screen, with the names of the two models."""
+    """The title on the screen of a column in settings, with the names of the two models."""
     return _TITLES[column].format(*models) if column in _TITLES else column.removeprefix("column:")
 
 
@@ -258,7 +264,7 @@ _TITLES = {"counts": "count", "source norm": "norm, {0}", "target norm": "norm, 
 
 
 def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) -> np.ndarray:
-    """Whether each of n rows meets all conditions, (n,) bool; conditions on columns without a facet are
+    """Whether each of the n rows meets all conditions, (n,) bool. Conditions on columns without a facet are
     ignored."""
     by_column = {facet.column: facet for facet in facets}
     met = [by_column[one.column].meets(one) for one in conditions if one.column in by_column]
@@ -267,13 +273,14 @@ def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The cluster of each row, (n,) int, −1 for none, and the clusters' names."""
+    """The cluster of each row, (n,) int, −1 for rows in no cluster; and the names of the clusters."""
 
     numbers: np.ndarray
     names: tuple[str, ...]
 
 
-# The first turn of three dimensions, so that depth is seen; FACING of solid.js is the same.
+# The first view of a map in three dimensions, turned so that depth is visible. FACING in solid.js is the
+# same.
 FACING = (0.8253, 0.0, -0.5646, -0.2199, 0.9211, -0.3214, 0.5201, 0.3894, 0.7602)
 
 
@@ -284,35 +291,38 @@ class Scene:
     Attributes
     ----------
     panes : tuple of Pane
-        Panes with different titles and the same order of rows.
+        The panes. Their titles differ; the order of their rows is the same.
     columns : int
-        The number of panes side by side, one for each space; further panes are below.
+        The number of panes side by side, one for each space. Further panes are below these.
     categories, category_names, category_colors, scale, values, color_title, hidden
-        The `Coloring` of all panes except `second_panes`.
+        The fields of the `Coloring` of all panes except `second_panes`.
     anchors : array (k,) of int
-        Rows drawn as stars.
+        The rows that are drawn as stars.
     anchor_numbers : array (k,) of int, optional
-        Their numbers, from 1; by default in this order. Where only some anchors are drawn these leave gaps.
+        The numbers of the anchors, from 1; by default, in this order. If only some of the anchors are drawn,
+        numbers are missing.
     caption : str
-        One sentence on the content; also in the alt text.
+        One sentence on the content, which is also part of the alt text.
     texts, notes : arrays (n,) of str, optional
-        Hover texts: the item of each row, and small print.
+        Hover texts: the item of each row, and a note on it in small print.
     prominence : array (n,) of int, optional
-        All row numbers, sorted by how important their names are on a screen.
+        All row numbers; the rows whose names are most important on a screen come first.
     second : Coloring, optional
-        The colouring of `second_panes`, the right or the lower ones.
+        The colouring of `second_panes`, which are the right or the lower panes.
     clusters : Clusters, optional
         Clusters for maps whose colours have no names.
     named : bool
         Whether to write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
-        The view of 3D maps, a rotation with the rows right, up, to the viewer; None: `FACING`.
+        The view of maps in three dimensions: a rotation matrix with the rows right, up, to the viewer. If it
+        is None, `FACING` is used.
     mute : bool
-        Whether the ids are bare codes, such as 1053; these are not written on the maps.
+        Whether the ids are bare codes, such as 1053, which are not written on the maps.
     facets, filter : tuples of Facet and Condition
-        The columns for filters, and the filter; rows outside it are grey.
+        The columns that can be filtered by, and the filter. Rows that the filter excludes are grey.
     marked : array (s,) of int
-        Rows that were selected or found by a search. Up to 24 have a ring and, if not `mute`, their id.
+        Rows that were selected or found by a search. If there are at most 24, they have a ring and, unless
+        `mute`, their id.
     """
 
     panes: tuple[Pane, ...]
@@ -350,19 +360,19 @@ class Scene:
         return len(self.ids)
 
     def coloring(self, pane: int = 0) -> Coloring:
-        """The colouring of a pane; rows outside the filter have no class."""
+        """The colouring of a pane. Rows that the filter excludes have no class."""
         raw = self.second if self.second and pane in self.second_panes else self._first
         if not self.filter:
             return raw
         return replace(raw, categories=np.where(self.kept, raw.categories, -1))
 
     def colorings(self) -> tuple[Coloring, ...]:
-        """The distinct colourings: one for all panes, or the first and the second."""
+        """The distinct colourings: a single one for all panes, or the first and the second colouring."""
         return (self._first, self.second) if self.second else (self._first,)
 
     @property
     def sides(self) -> list[str]:
-        """The titles of the legends; `""` if there is only one."""
+        """The titles of the legends; `""` if there is only one legend."""
         if self.second is None:
             return [""]
         return ["Upper", "Lower"] if self.second_panes[0] >= self.columns else ["Left", "Right"]
@@ -375,7 +385,7 @@ class Scene:
 
     @cached_property
     def shown(self) -> np.ndarray:
-        """Whether each row is drawn, (n,) bool, because no colouring hides it."""
+        """Whether each row is drawn, (n,) bool; it is not if one of the colourings hides it."""
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     @cached_property
@@ -389,7 +399,8 @@ class Scene:
         return f"{self.caption} {counts}: {', '.join(pane.title for pane in self.panes)}.".strip()
 
     def table(self) -> pd.DataFrame:
-        """One row per drawn point: id, category or number, anchor number (0: none), and all coordinates."""
+        """A table with one row per drawn point. Columns: id, class or number, number of the anchor (0 if it
+        is none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = self.numbers
         columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
@@ -408,9 +419,9 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
     return {name: np.array([*encodable(coloring.names), ""], dtype=object)[coloring.categories]}
 
 
-# Marks: the legend, points and stars.
+# Sizes and labels of the marks: legend, points and stars.
 
-NUMBERED = 40  # more numbers would hide the points
+NUMBERED = 40  # with more stars, their numbers would hide the points
 NAMED = 24  # largest number of names in a legend
 OTHER = "other"
 
@@ -421,7 +432,7 @@ def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:
 
 
 def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
-    """The scales of all colourings, with titles."""
+    """The scales of all colourings that have one, each with its title."""
     pairs = zip(scene.sides, (coloring.scale for coloring in scene.colorings()), strict=True)
     return [(": ".join(filter(None, (side, scale.title))), scale) for side, scale in pairs if scale]
 
@@ -432,7 +443,7 @@ def point_size(n: int) -> float:
 
 
 def star_size(n_anchors: int) -> float:
-    """The diameter of a star on screen, in pixels; many anchors get small stars."""
+    """The diameter of a star on screen, in pixels. If there are many anchors, stars are small."""
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
@@ -441,8 +452,8 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the drawn anchors, and their labels as on screen (stars.js): numbers, names where the
-    numbers have many gaps, or none if there are too many."""
+    """The rows of the drawn anchors, and their labels as on screen (stars.js). Labels are numbers; if many
+    numbers are missing, they are names. If there are too many anchors, there are no labels."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
@@ -455,7 +466,8 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
 
 
 def anchor_key(scene: Scene) -> list[str]:
-    """The number and the name of each anchor, such as "1 time", where stars have numbers and rows names."""
+    """The number and the name of each anchor, such as "1 time". Empty unless stars are labelled by numbers
+    and rows have names."""
     rows, labels = drawn_anchors(scene)
     if scene.mute or not labels or scene.numbers.max() > 2 * len(scene.anchors):
         return []
@@ -463,19 +475,19 @@ def anchor_key(scene: Scene) -> list[str]:
     return [f"{label}\N{NO-BREAK SPACE}{_short_name(str(name), _ANCHOR_LETTERS)}" for label, name in named]
 
 
-# Names of anchors, and of classes and clusters at their medians.
+# Names on maps: those of anchors, and those of classes and clusters at their medians.
 
-_LETTERS, _ANCHOR_LETTERS = 30, 14  # longest names
+_LETTERS, _ANCHOR_LETTERS = 30, 14  # most letters of a name
 _MOST_RINGS, _MOST_HEAPS = 24, 40
-_HEAP_STEPS = 65_535  # of an axis; rows on one step are on one spot
-_LOOKED_UNDER = 80  # rows of a group
-_COVERED = 0.25  # of these, which a name may cover
-_LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of a group's name above its median
+_HEAP_STEPS = 65_535  # steps of an axis; rows on the same steps are on the same spot
+_LOOKED_UNDER = 80  # number of rows of a group that are checked
+_COVERED = 0.25  # largest share of these rows that a name may cover
+_LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of the name of a group above its median
 
 
 @dataclass(frozen=True)
 class MapName:
-    """A name with its middle at (x, y); `color` is "" for an anchor."""
+    """A name on a map, with its middle at (x, y). For an anchor, `color` is ""."""
 
     row: int
     text: str
@@ -494,17 +506,17 @@ def map_names(
     width_of: Callable[[str, bool], float],
     star: float = 0.0,
 ) -> list[MapName]:
-    """The names that fit on a pane without overlap: those of marked rows, of groups, numbers of rows on one
-    spot, then the labels of anchors.
+    """The names that fit on a pane without overlap. They are placed in this order: names of marked rows,
+    names of groups, numbers of rows on the same spot, labels of anchors.
 
-    Names of groups stay clear of stars that have labels, and lie over as few of the others as possible. The
-    rule is that of the screen (names.js), but a group whose rows fill a small pane keeps its name.
+    Names of groups do not cover stars that have labels, and cover as few other stars as possible. The rule is
+    that of the screen (names.js), with one exception: a group whose rows fill a small pane keeps its name.
 
     Parameters
     ----------
     places : array (n, 2)
-        Positions of the rows, from the lower left corner; `size`, `line` (the height of a line of text),
-        `star` (a diameter) and widths have the same unit.
+        Positions of the rows, measured from the lower left corner. They have the same unit as `size`, `line`
+        (the height of a line of text), `star` (a diameter) and all widths.
     width_of : text, whether it names an anchor → width
     """
     anchors, labels = drawn_anchors(scene)
@@ -559,19 +571,20 @@ def map_names(
     for row, n in _heaps(scene, pane) if scene.named else ():
         beside(row, f"{n:,} rows here", "", 0.2 * line)
     for row, text in zip(anchors.tolist(), labels, strict=False):
-        if row not in ringed or text.isdigit():  # its name is there
+        if row not in ringed or text.isdigit():  # ringed rows have their name already
             beside(row, text, "", star / 2)
     return names
 
 
 def ringed_rows(scene: Scene) -> np.ndarray:
-    """The marked rows that are shown; none if rings would hide what they mark."""
+    """The marked rows that are shown. None if there are so many that rings would hide the rows."""
     rows = scene.marked[scene.shown[scene.marked]]
     return rows if len(rows) <= _MOST_RINGS else rows[:0]
 
 
 def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
-    """A row and the number of shown rows of each spot of a plane with several, the largest first."""
+    """The spots of a plane map where several rows lie: one of the rows, and their number. The largest number
+    comes first."""
     points, rows = scene.panes[pane].coordinates, np.flatnonzero(scene.shown)
     if points.shape[1] > 2 or not len(rows):
         return []
@@ -584,15 +597,17 @@ def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
 
 
 def _touched(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """Whether each of the boxes (n, 4), left, bottom, right, top, overlaps a box."""
+    """For each of the n boxes, whether it overlaps the given box. Boxes are (n, 4): left, bottom, right,
+    top."""
     return ((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1)
 
 
 def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str, np.ndarray]]:
-    """Row, name, colour and some rows of each group, the largest classes first, then the largest clusters."""
+    """For each group, the row at its middle, its name, its colour and some of its rows. Classes come before
+    clusters, larger groups before smaller ones."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
-    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # ids are the names of classes
+    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # the classes are single ids
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
     names, colors = coloring.names, coloring.palette(theme)
     wanted = [
@@ -608,7 +623,8 @@ def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
 
 
 def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, int, np.ndarray]]:
-    """Each class with the row nearest to its median and some of its rows, the largest class first."""
+    """For each class, its number, the row nearest to its median, and some of its rows. The largest class
+    comes first."""
     middles = []
     for group in np.unique(classes[classes >= 0]).tolist():
         rows = np.flatnonzero(classes == group)
@@ -622,8 +638,8 @@ def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, in
 
 
 def _short_name(name: str, letters: int = _LETTERS) -> str:
-    """The name cut to a number of letters. Paths and addresses are cut in the middle, because they differ at
-    the end."""
+    """The name, cut to a number of letters. Paths and addresses are cut in the middle, because their ends
+    differ."""
     if len(name) <= letters:
         return name
     end = 0 if " " in name else letters // 2
@@ -631,14 +647,15 @@ def _short_name(name: str, letters: int = _LETTERS) -> str:
 
 
 def seen(coordinates: np.ndarray, turn: tuple[float, ...] | None) -> np.ndarray:
-    """The coordinates as the viewer sees them, (n, 2) or, with the depth, (n, 3); near is positive."""
+    """The coordinates as the viewer sees them: (n, 2), or (n, 3) with the depth, which is positive for near
+    points."""
     points = np.asarray(coordinates, dtype=np.float64)
     return points @ np.reshape(turn or FACING, (3, 3)).T if points.shape[1] == 3 else points
 
 
 def window_of(points: np.ndarray, aspect: float) -> tuple[np.ndarray, np.ndarray]:
-    """The middle (2,) and the size (2,) of a window `aspect` times as wide as high, with all points (n, 2)
-    and a margin."""
+    """The middle (2,) and the size (2,) of a window that holds all points (n, 2) and a margin. The window is
+    `aspect` times as wide as high."""
     low, high = points.min(axis=0), points.max(axis=0)
     spread = np.maximum(high - low, 1e-12) * 1.14
     scale = max(spread[0] / aspect, spread[1])

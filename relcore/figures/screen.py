@@ -1,6 +1,6 @@
-"""Figures on screen by Plotly, for the app and for HTML that works offline.
+"""Figures on screen, drawn by Plotly, for the app and for HTML pages that work offline.
 
-The alt text is in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly reads HTML.
+The alt text is in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly interprets HTML.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ _HOVER = "%{hovertext}<extra></extra>"
 _ABOVE_EDGE = {"y": 0.01, "yanchor": "bottom"}  # position of a legend
 _ON_PAPER = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
 _MARGIN = {"l": 64, "r": 16, "t": 16, "b": 96}
-_WIDE = 110  # letters per line of a note
+_WIDE = 110  # most letters in a line of a note
 _FEW = 40  # a line of at most this many points gets markers
 
 
 def plain_text(text: object) -> str:
-    """The text escaped for Plotly: no HTML, no mathematics between dollar signs, no ``%{x}``."""
+    """The text, escaped so that Plotly shows it literally: HTML, mathematics between dollar signs, and
+    ``%{x}``."""
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
@@ -91,7 +92,7 @@ def _title(text: object) -> dict[str, dict[str, str]]:
 
 
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
-    """A chart of lines with bands, or of points with error bars."""
+    """The figure of a chart: lines with bands, or points with error bars."""
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     figure = _new_figure(theme, lines.describe(), height, showlegend=True, legend=_ABOVE_EDGE)
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
@@ -116,7 +117,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         ticks = lines.log_ticks
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
     xs = {x for line in lines.lines for x in line.x}
-    if lines.counts and len(xs) <= 15:  # for few whole numbers Plotly also labels halves
+    if lines.counts and len(xs) <= 15:  # if there are few whole numbers, Plotly also labels halves
         figure.update_xaxes(tickformat="d", dtick=1 if max(xs) - min(xs) <= 10 else None)
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
@@ -128,7 +129,8 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
 
 
 def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> None:
-    """Write the names of the first lines at their right ends, at least a line of text apart."""
+    """Write the names of the first lines at the right ends of these lines. Names are at least the height of a
+    text line apart."""
     named = lines.lines[: lines.n_direct]
     parts = [part for line in lines.lines for part in (line.y, line.low, line.high) if part is not None]
     every = np.concatenate(parts)
@@ -209,7 +211,7 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
 
 
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
-    """A diagram of named points in colours."""
+    """The figure of a diagram: named points in colours."""
     names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
     figure = _new_figure(theme, diagram.describe(), 420, showlegend=False, hovermode="closest")
     figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 16})
@@ -238,7 +240,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     for (x, y), text in diagram.line_texts():
         figure.add_annotation(x=x, y=y, text=plain_text(text), **look)
     middle, wide = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
-    half = 0.68 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # with room for names beside points
+    half = 0.68 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # leave room for names beside points
     figure.update_xaxes(visible=False, range=[middle[0] - half[0], middle[0] + half[0]])
     figure.update_yaxes(visible=False, range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x")
     return figure
@@ -251,13 +253,14 @@ def _sides(x: np.ndarray) -> list[str]:
     return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
 
-_MAP_LETTER = (0.023, 0.046)  # shares of the side of a map that is 350 pixels wide
-_MOST_NAMED = 64  # letters if all of a slider's names were as long as the longest
+_MAP_LETTER = (0.023, 0.046)  # width and height of a letter, as shares of a map that is 350 pixels wide
+_MOST_NAMED = 64  # most letters on a slider, if all names were as long as the longest
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
 def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
-    """A map with a slider over all maps and a button that plays them."""
+    """The figure of moving points: one map at a time, a slider over all maps, and a button that plays
+    them."""
     titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named(_MAP_LETTER)
     figure = _new_figure(theme, moving.describe(), 470, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
@@ -299,7 +302,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
                     ],
                     "pad": {"t": 18, "l": 24, "r": 24},
                     "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
-                    # many or long names would overlap, so they are hidden
+                    # many names, and long names, would overlap, so they are hidden
                     "font": {"size": 11, "color": theme.muted}
                     if len(titles) * max(map(len, titles)) <= _MOST_NAMED
                     else {"size": 1, "color": theme.surface},
@@ -314,7 +317,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
 # Heat maps side by side.
 
 _SIGN = 7.2  # width of a letter of size 13 in pixels
-_BAR, _BETWEEN = 84, 26  # pixels: the scale at the right, and between panels
+_BAR, _BETWEEN = 84, 26  # pixels for the scale at the right; pixels between panels
 _LONGEST = 24
 _TOOLS = ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]
 
@@ -325,11 +328,11 @@ def matrices_figure(
     width: int = 1000,
     picked: tuple[int, int, int] | None = None,
 ) -> go.Figure:
-    """All panels in a grid, with column names above and row names at the left.
+    """The figure of heat maps: all panels in a grid, with column names above and row names at the left.
 
-    Cells of Plotly's heat maps cannot be clicked, so each has an invisible point with ``customdata`` panel,
-    row, column; `picked` frames such a cell. The approximate `width` in pixels decides which numbers are
-    shown.
+    In Plotly, the cells of heat maps cannot be clicked. So each cell has an invisible point, whose
+    ``customdata`` are panel, row and column. The cell `picked` gets a frame. The approximate `width` in
+    pixels decides which numbers are shown.
     """
     fitting = int(np.clip((width - 200) // max(220, 44 * min(data.most[1], 12)), 1, 3))
     lines, across = data.grid(fitting)
@@ -357,7 +360,7 @@ def matrices_figure(
         clickmode="event+select",
         dragmode=False,
     )
-    shapes = []  # adding a list to Plotly is much faster than adding one by one
+    shapes = []  # In Plotly, adding a list is much faster than adding items one by one.
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (cell * most + room.head) + room.head) / total
@@ -374,7 +377,7 @@ def matrices_figure(
 
 
 class _Room:
-    """Approximate sizes of the parts of a figure, in pixels."""
+    """Approximate sizes of the parts of a figure with heat maps, in pixels."""
 
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels, (rows, columns) = data.panels, data.most
@@ -398,7 +401,7 @@ class _Room:
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
-        # Shares of the width without the first names, for which Plotly reserves space.
+        # These are shares of the width without the row names at the left, for which Plotly reserves space.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 
@@ -422,7 +425,7 @@ def _matrix_axes(
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
         every = label_step(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not broken and not by_number and every == 1:  # words must all be shown
+    if not broken and not by_number and every == 1:  # labels that are words must all be shown
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
     x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}
@@ -440,7 +443,7 @@ def _matrix_axes(
 def _draw_panel(
     figure: go.Figure, data: Matrices, number: int, cell: tuple[float, float], theme: Theme
 ) -> list[dict[str, Any]]:
-    """Draw the cells; returns the shapes that mark and frame some of them."""
+    """Draw the cells of a panel. Returns the shapes that mark or frame some of the cells."""
     panel, suffix = data.panels[number], str(number + 1) if number else ""
     (n_rows, n_columns), on = panel.values.shape, {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
     gap = 2 if min(cell) > 14 else 0
@@ -473,7 +476,8 @@ def _draw_panel(
 def _cell_texts(
     data: Matrices, panel: MatrixPanel, cell: tuple[float, float], theme: Theme
 ) -> dict[str, Any]:
-    """The texts of cells if all fit, in colours that stand out; small print only together with the texts."""
+    """Settings of a heat map that show the texts of its cells, if all texts fit, in colours with enough
+    contrast. Small print is shown only if the texts are."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -514,8 +518,8 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
 
 
 def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
-    """Names of which some are broken at the space nearest to the middle, so that no line is longer than
-    `room` letters; empty if that is not needed or not enough."""
+    """The names, where long ones are broken into two lines at the space nearest to their middle. Empty if all
+    names fit in one line of `room` letters, or if some do not fit in two."""
     lines = []
     for name in map(name_of, names):
         spaces = [place for place, letter in enumerate(name) if letter == " "]
@@ -537,8 +541,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 
 
 def _cut(names: Sequence[Any]) -> list[str]:
-    """Names cut to `_LONGEST` characters but still distinct: cut at the end, or if need be in the middle or
-    at the beginning."""
+    """The names, cut to `_LONGEST` characters. They are cut at the end. If names are then no longer distinct,
+    they are cut in the middle or at the beginning."""
     whole, n = [name_of(name) for name in names], _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [

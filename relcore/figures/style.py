@@ -1,4 +1,4 @@
-"""Style: the settings of a printed figure; this module does not load Matplotlib."""
+"""Style: the settings of a printed figure. This module does not import Matplotlib."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from relcore.base.settings import setting
 
-# Colours of categories for colour-blind readers. First six of Okabe and Ito (2008, "Color Universal Design"),
-# without yellow (too pale on white) and black (text); then those of Paul Tol ("Colour Schemes", SRON
-# technical note 09-002), each as far as possible from those before. The dark theme replaces blue and
-# indigo, which are hard to see there, without making any two of the first twelve harder to tell apart.
+# Colours of classes, also for colour-blind readers. The first six are those of Okabe and Ito (2008, "Color
+# Universal Design"), without yellow (too pale on white) and black (used for text). Then come those of Paul
+# Tol ("Colour Schemes", SRON technical note 09-002), in an order where each differs as much as possible from
+# those before. The dark theme replaces blue and indigo, which are hard to see on it. Any two of its first
+# twelve colours are as easy to tell apart as before.
 
-SEQUENTIAL = "viridis"  # Plotly and Matplotlib share these names
+SEQUENTIAL = "viridis"  # these names are the same in Plotly and Matplotlib
 DIVERGING = "PuOr"
 
 _OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -25,27 +26,27 @@ _ON_DARK += ("#44BB99", "#EE8866", "#BBCC33", "#4477AA", "#AA4499", "#228833", "
 
 
 def mix_colors(color: str, other: str, share: float = 0.55) -> str:
-    """The mixture of two hexadecimal colours, `share` of the first."""
+    """The mixture of two hexadecimal colours; `share` is the share of the first one."""
     pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours and font of everything but the data, for Plotly, Matplotlib and the app's style sheet.
+    """Colours and font of everything except the data, for Plotly, Matplotlib and the style sheet of the app.
 
     Attributes
     ----------
     page, surface : str
-        Backgrounds of the page and of a figure.
+        The background of the page; the background of a figure.
     text, muted : str
-        Titles and numbers; notes and axis titles.
+        The colour of titles and numbers; the colour of notes and axis titles.
     grid, border : str
-        Lines inside a plot; the frame of a pane.
+        The colour of lines inside a plot; the colour of the frame of a pane.
     neutral, null : str
-        Points without a category; the band of the chance level.
+        The colour of points without a class; the colour of the band of the chance level.
     accent : str
-        Buttons, links and emphasis; text on them.
+        The colour of buttons, links and emphasis; the colour of text on them.
     font : str
         A CSS font stack that needs no network.
     """
@@ -67,7 +68,7 @@ class Theme:
         return self.name == "dark"
 
     def category_colors(self, n: int) -> list[str]:
-        """`n` hexadecimal colours in a fixed order; they repeat after 20."""
+        """A list of `n` hexadecimal colours in a fixed order, which repeats after 20 colours."""
         colors = (_BLUE_ON_DARK, *_OKABE_ITO[1:], *_ON_DARK) if self.dark else _OKABE_ITO + _ON_LIGHT
         return [colors[i % len(colors)] for i in range(n)]
 
@@ -100,7 +101,7 @@ DARK = Theme(
 
 
 POINT = 1 / 72  # inches
-COLUMN, PAGE = 3.25, 6.75  # inches: one of two columns, and the full text width
+COLUMN, PAGE = 3.25, 6.75  # inches: width of one of two columns; width of the text
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,11 @@ class Style:
     dpi : int
         Resolution of PNG and of rastered points in PDF and SVG, 72 to 1200.
     panel_letters : bool
-        Whether several panes have bold a, b, c, d before their titles.
+        Whether the titles of panes, if there are several, begin with a bold letter (a, b, c, d).
     font_size : float
         Font size in points.
     raster_above : int
-        Panes with more points raster them; everything else stays vector graphics.
+        In panes with more points than this, points are rastered. Everything else is vector graphics.
     """
 
     width: float = setting(PAGE, low=2, high=12, metavar="INCHES", help="3.25 for a column, 6.75 for a page.")
@@ -139,7 +140,7 @@ class Style:
 PAPER = Style()
 
 
-# Colours of heat maps: a ramp of one hue, and the text on it.
+# Colours of heat maps: a ramp of one hue, and the colour of text on it.
 
 _INKS = ("#0b0c12", "#ffffff")
 _RAMPS = {
@@ -149,7 +150,7 @@ _RAMPS = {
 
 
 def ramp_of(theme: Theme) -> tuple[str, ...]:
-    """Five shades of one hue, palest first."""
+    """Five shades of the same hue, palest first."""
     return _RAMPS[theme.dark]
 
 
