@@ -1,4 +1,4 @@
-"""The datasets that can be encoded: load_dataset reads one, available_datasets lists them."""
+"""The datasets that can be encoded. `load_dataset` reads one of them, and `available_datasets` lists them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from relcore.runs.store import Store
 
 
 def digits_dataset(spec: DatasetSpec) -> Dataset:
-    """A dataset of grey images (mode "L", 0 to 255) with labels "0" to "9"."""
+    """The digits as grey images (mode "L", 0 to 255) with labels "0" to "9"."""
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -62,7 +62,7 @@ def digits_dataset(spec: DatasetSpec) -> Dataset:
     )
 
 
-# Everyday sentences in several languages: parallel anchors for text encoders.
+# Everyday sentences in several languages. They are parallel anchors for text encoders.
 
 LANGUAGES = {"en": "English", "es": "Spanish", "fr": "French", "ja": "Japanese"}
 N_SENTENCES = 438
@@ -70,8 +70,8 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → sentences in random order; row i is the same sentence in every language. "id" counts as a
-    language."""
+    """The sentences of each language, in random order. Row i is the same sentence in every language. "id"
+    counts as a language: it gives the sentences' ids."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
     from relcore.files.tables import table_of
 
@@ -80,7 +80,8 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
 
 
 def parallel_dataset(spec: DatasetSpec) -> Dataset:
-    """The sentences of one language; all languages have the same ids, so that spaces match."""
+    """The sentences of one language. All languages have the same ids, so that rows of their spaces are
+    paired."""
     spec.settings()
     need_one_of("language", spec.name, LANGUAGES)
     ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
@@ -89,13 +90,13 @@ def parallel_dataset(spec: DatasetSpec) -> Dataset:
     )
 
 
-# Sentences of the English Wikipedia articles inside gensim's wheel; labels are the articles.
+# Sentences of the English Wikipedia articles that gensim's wheel contains. Labels are the articles.
 
 _ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-# For classifiers: different articles, each with enough sentences.
+# Options for classification tasks: articles on different topics, each with enough sentences.
 TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
 _RECIPE = "prose, 40 to 400 characters, 1"  # part of the store's key
-_MARKED = tuple("=|!{}<*#:;")  # headings, tables and lists begin with these
+_MARKED = tuple("=|!{}<*#:;")  # signs with which headings, tables and lists begin
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates; bold, italics
 
@@ -103,8 +104,9 @@ _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The sentences of the articles, in their order.
 
-    The option `articles` keeps this number of articles: the longest, which are similar (countries, states),
-    or with `fewest` the first of at least that many sentences, which differ more.
+    The option `articles` is the number of articles to keep. By default these are the longest ones, which are
+    similar (countries, states). With the option `fewest`, they are the first articles that have at least that
+    many sentences, which differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
@@ -134,8 +136,9 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
-    """Title → sentences; parsed once (seconds), then read from the store."""
-    package = find_spec("gensim")  # not imported, which takes seconds
+    """The sentences of each article, by its title. They are parsed once, which takes seconds, then read from
+    the store."""
+    package = find_spec("gensim")  # importing it would take seconds
     path = Path((package and package.origin) or "").parent / _ARTICLES
     if not package or not path.is_file():
         raise SpaceError(
@@ -160,7 +163,7 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
 
 
 def _sentences_by_article(path: Path) -> dict[str, list[str]]:
-    """The sentences of paragraphs; headings, lists and tables are left out."""
+    """The sentences of each article's paragraphs. Headings, lists and tables are left out."""
     from gensim.corpora.wikicorpus import extract_pages, filter_wiki
 
     articles = {}
@@ -183,9 +186,9 @@ def _sentences_by_article(path: Path) -> dict[str, list[str]]:
 
 @extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The dataset that the spec names; raises a SpaceError for files or choices that do not fit.
+    """The dataset that the spec names. Raises a SpaceError if its files or its options do not fit.
 
-    Datasets that are slow to parse are kept in `store`, by default the environment's.
+    Datasets that are slow to parse are kept in `store`. By default this is the environment's store.
     """
     if spec.source == "digits":
         return digits_dataset(spec)
@@ -215,12 +218,13 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
 _BLOCK = 256
-_GAP = 16  # rows between two that are read together
+_GAP = 16  # most rows between two rows that are still read in one call
 _READ_AT_ONCE = 4096
 
 
 def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items of a table; ids are those of `id_column`, else `name/row`, so that two columns match."""
+    """The items in one column of a table. The ids are those of `id_column`; without it they are `name/row`,
+    so that the rows of two columns are paired."""
     settings = spec.settings(empty="error", id_column="", **defaults)
     empty, id_column = settings["empty"], settings["id_column"]
     need_one_of("empty", empty, ("error", "drop"))
@@ -253,15 +257,16 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
 
 
 class ItemRows:
-    """The kept rows of one column, indexed from 0."""
+    """The rows of one column that are kept, indexed from 0."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
-        """Each cell with its place in the table, for errors."""
+        """The cells of these rows, each with its place in the table, which errors name."""
         cells, rows = {}, self._rows[start:stop]
-        # Nearby rows are read together, scattered ones (after a join) one by one, because pictures are large.
+        # Pictures are large, so only nearby rows are read together. Scattered rows, which a join causes, are
+        # read one by one.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
         for some in parts if len(rows) else ():
             read = self._table.read(self._column, int(some[0]), int(some[-1]) + 1)
@@ -280,7 +285,8 @@ class ItemRows:
                 yield self._bytes(value, where) or b""
 
     def _bytes(self, value: Any, where: str) -> bytes | None:
-        """The bytes in a cell, or of the picture file that it names, relative to the table."""
+        """The bytes in a cell. If the cell names a picture file by its path relative to the table, the bytes
+        of that file."""
         value = {"path": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
             return value
@@ -298,7 +304,7 @@ class ItemRows:
 
 
 def item_columns(columns: dict[str, ColumnKind]) -> list[str]:
-    """The columns that can be encoded: images first, then texts."""
+    """The names of the columns that can be encoded: first images, then texts."""
     return [name for kind in ("image", "text") for name in columns if columns[name] == kind]
 
 
@@ -327,7 +333,7 @@ def _cells(table: ItemTable, column: str, n: int) -> Iterator[Any]:
 
 
 def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
-    """The first n ids of a column; raises a SpaceError if one is empty, invalid or repeated."""
+    """The first n ids of a column. Raises a SpaceError if one is empty, invalid or repeated."""
     ids = checked_ids(list(_cells(table, column, n)), f"{table.name}, column {column!r}")
     if len(set(ids)) < n:
         twice = next(item for item, times in Counter(ids).items() if times > 1)
@@ -339,7 +345,7 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
 
 
 def _id_column(table: ItemTable) -> str:
-    """The first column with a typical name of ids and distinct values; "" if there is none."""
+    """The first column that has distinct values and a name that is typical of ids; "" if there is none."""
     named = [name for name in label_columns(table.columns) if names_ids(name)]
     for column in sorted(named, key=lambda name: name.strip().lower() not in ("id", "ids")):
         with suppress(SpaceError):
@@ -349,7 +355,8 @@ def _id_column(table: ItemTable) -> str:
 
 
 def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarray:
-    """Numbers of the rows with text; empty texts are dropped or an error."""
+    """The numbers of the rows that have a text. Rows without one are left out if `drop`; otherwise they are
+    an error."""
     empty = np.array([not (text and text.strip()) for text in _cells(table, column, n)], dtype=bool)
     if empty.any() and not drop:
         rows = ", ".join(map(str, np.flatnonzero(empty)[:5]))
@@ -361,7 +368,7 @@ def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarra
 
 
 def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
-    """The labels of a column; 3 and 3.0 are one class, missing values have none."""
+    """The labels in a column. 3 and 3.0 are the same class. A row with a missing value has no class."""
     names = table.class_names.get(column) or ()
     labels = np.full(n, "", dtype=object)
     for row, value in enumerate(_cells(table, column, n)):
@@ -374,7 +381,7 @@ def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     return labels
 
 
-# Folders: pictures with their classes as sub-folders, or tables, each a split.
+# Folders: of pictures, whose sub-folders are their classes, or of tables, each of which is a split.
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _SPLIT = re.compile(r"(train|test|val|valid|validation|dev)(?![a-z])", re.IGNORECASE)
@@ -385,7 +392,8 @@ def _is_file(path: Path, suffixes: Sequence[str]) -> bool:
 
 
 def _table_splits(folder: Path) -> dict[str, list[Path]]:
-    """Split → the files of its table, several if sharded (`train-00000-of-00002.parquet`)."""
+    """The files of each split's table, by split. A sharded table has several
+    (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if _is_file(path, TABLE_SUFFIXES):
@@ -394,7 +402,8 @@ def _table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def _table_name(path: Path) -> str:
-    """The file's name without suffix; for a file of a split with its folder, ``"mnist/test"``."""
+    """The name of a table: the file's name without suffix. For the file of a split, the folder's name comes
+    first: ``"mnist/test"``."""
     stem, folder = _SHARD.sub("", path.stem), path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
@@ -405,7 +414,8 @@ def _sub_folders(folder: Path) -> list[Path]:
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits to choose from; [] if the folder has none, or was written by `datasets.save_to_disk`."""
+    """The splits from which a user can choose. [] if the folder has none, or if `datasets.save_to_disk` wrote
+    it."""
     return list(_table_splits(folder)) or _image_splits(folder)
 
 
@@ -415,7 +425,8 @@ def _image_splits(folder: Path) -> list[str]:
 
 
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
-    """A folder of pictures: ids are paths below it, labels are the sub-folders."""
+    """The pictures in a folder. Their ids are paths below the folder, and their labels are the names of
+    sub-folders."""
     spec.settings()
     splits = _image_splits(folder)
     root = folder / _chosen(folder, spec.split, splits) if splits or spec.split else folder
@@ -460,11 +471,11 @@ def _chosen(place: Path | str, split: str, splits: Sequence[str]) -> str:
     return split
 
 
-# Hugging Face datasets by name or folder.
+# Datasets of Hugging Face, by name or folder.
 
 
 def hub_table(spec: DatasetSpec) -> HubTable:
-    """One split of a dataset of the hub, or of a folder that `datasets` can load.
+    """One split of a dataset that lies on the hub or in a folder that the library `datasets` can load.
 
     Raises a SpaceError if the download fails or the library refuses the data.
     """
@@ -498,7 +509,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
 
 
 def is_downloaded(name: str) -> bool:
-    """Whether the hub's dataset was loaded on this machine before."""
+    """Whether this dataset of the hub was loaded on this machine before."""
     home = Path(
         os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     )
@@ -507,7 +518,7 @@ def is_downloaded(name: str) -> bool:
 
 
 class HubTable:
-    """A split as an `ItemTable`; the datasets library maps its rows into memory."""
+    """A split with the interface of an `ItemTable`. The datasets library maps its rows into memory."""
 
     folder = None
 
@@ -555,7 +566,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
             splits = dict.fromkeys(names)
             if len(names) == 1:
                 splits[names[0]] = datasets.load_dataset(name, config, split=names[0])
-    except Exception as error:  # the library, the hub's client, Arrow and the disk raise many kinds
+    except Exception as error:  # the library, the hub's client, Arrow and the disk raise many kinds of errors
         reason = (str(error) or type(error).__name__).strip().split("\n")[0]
         raise SpaceError(
             f"{name}: expected a dataset that datasets.load_dataset can load, got {reason[:300]}"
@@ -568,7 +579,7 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Within the block, load from the cache without asking the hub first."""
+    """Within the block, datasets are loaded from the cache, without a request to the hub."""
     from datasets import config
     from huggingface_hub import constants
 
@@ -583,14 +594,14 @@ def _offline() -> Iterator[None]:
 # The list.
 
 _MOST_ENTRIES = 200
-_MOST_NUMBERS = 16  # a table with more number columns holds vectors
-_LOOK_AT = 200  # files looked at to see whether a folder holds pictures
+_MOST_NUMBERS = 16  # a table with more columns of numbers holds vectors
+_LOOK_AT = 200  # number of files that decide whether a folder holds pictures
 
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns that can hold items, labels and ids; the likely choice of each, "" if none; the text
-    encoding."""
+    """The columns of a table that can hold items, labels and ids, the likely choice of each ("" if there is
+    none), and the text encoding."""
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -601,13 +612,13 @@ class ColumnNames:
 
 
 def with_options(spec: DatasetSpec, **options: str) -> DatasetSpec:
-    """The spec with these options; empty options are left out."""
+    """The spec with these options added. Options without a value are left out."""
     options = dict(spec.options) | {name: value for name, value in options.items() if value}
     return replace(spec, options=DatasetOptions(sorted(options.items())))
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
-    """The columns to choose from. Errors as in `load_dataset`."""
+    """The columns from which a user can choose. Raises the errors of `load_dataset`."""
     table, ids, found = None, "", ("", "", "")
     if spec.source == "huggingface":
         table = hub_table(spec)
@@ -628,10 +639,10 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """The list of datasets: bundled ones, and those in the data folder (default RELSCOPE_DATA), up to two
-    folders deep.
+    """List the bundled datasets and those in the data folder (by default RELSCOPE_DATA), up to two folders
+    deep.
 
-    Reads only names and headers of files, and lists at most 200.
+    Only names and headers of files are read. The list has at most 200 entries.
     """
     folder = access.readable_path(data_folder) if data_folder else access.data_folder()
     entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
@@ -658,7 +669,7 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
                 spec = DatasetSpec("folder", str(folder), split)
                 name = f"{folder.name}/{split}" if split else folder.name
                 yield DatasetEntry(name, "images", spec, None, "folder of pictures")
-            return  # sub-folders are classes
+            return  # the sub-folders are classes
         for split, paths in tables.items():
             with suppress(SpaceError):
                 yield from _table_entry(folder, split, paths)
@@ -667,7 +678,7 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
 
 
 def holds_images(folder: Path) -> bool:
-    """Whether the first files of a folder, of its classes or of its splits include pictures."""
+    """Whether there are pictures among the first files of a folder, of its classes and of its splits."""
     if any(_is_file(path, IMAGE_SUFFIXES) for path in islice(folder.iterdir(), _LOOK_AT)):
         return True
     if splits := _image_splits(folder):
@@ -677,7 +688,7 @@ def holds_images(folder: Path) -> bool:
 
 
 def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[DatasetEntry]:
-    """The entry of a table, if its header shows images or texts."""
+    """Yield the entry of a table, if its header shows that it has images or texts."""
     first, suffix = paths[0], paths[0].suffix.lower()
     table = open_table(paths) if suffix == ".parquet" else None
     columns = first_kinds(first) if table is None else table.columns
@@ -691,14 +702,14 @@ def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[Datase
         yield DatasetEntry(_table_name(first), kind, spec, None if table is None else len(table), description)
 
 
-# Lists of pairs: sentences and their translations, or ids of two spaces.
+# Lists of pairs, for example sentences with their translations, or ids of two spaces.
 
 _MOST_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
 class PairList:
-    """Columns of equal length by name; row i describes the same item in every column."""
+    """Columns of equal length, by name. Row i of every column describes the same item."""
 
     name: str
     columns: dict[str, tuple[str, ...]]
@@ -711,12 +722,12 @@ class PairList:
 
 
 def read_pair_list(path: Path) -> PairList:
-    """The text columns of a .csv or .tsv; if fewer than two, all columns.
+    """Read the text columns of a .csv or .tsv file. If it has fewer than two, all columns are read.
 
     Raises
     ------
     SpaceError
-        Not a table, fewer than two columns or rows, empty cells.
+        The file is not a table, has fewer than two columns or rows, or has empty cells.
     """
     path = Path(path)
     table = open_table([path])

@@ -1,7 +1,7 @@
-"""Encoder: the interface of everything that turns images, texts or nodes into vectors.
+"""`Encoder`, the interface of everything that turns images, texts or nodes into vectors.
 
-To add one, write a frozen dataclass that inherits from `Encoder`, and name it in
-`relcore.base.names.ENCODERS` or in a package of your own, see docs/plugin.
+To add an encoder, write a frozen dataclass that inherits from `Encoder`, and name it in
+`relcore.base.names.ENCODERS` or in your own package (see docs/plugin).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface")
 
 
 class DatasetOptions(tuple):
-    """Pairs of name and value, sorted by name; in JSON an object."""
+    """Pairs (name, value), sorted by name. In JSON they are an object."""
 
     def to_record(self) -> dict[str, Any]:
         return dict(self)
@@ -49,23 +49,24 @@ class DatasetOptions(tuple):
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """The specification of a dataset, hashable and as JSON.
+    """The description of a dataset, from which it can be loaded. It is hashable and can be written as JSON.
 
     Attributes
     ----------
     source : one of `SOURCES`
     name : str
-        The path, the hub's name, or the language of the parallel sentences (``"en"``).
+        The path of the dataset, its name on the hub, or the language of the parallel sentences (``"en"``).
     split : str
-        ``"train"``, ``"test"``, … of folders and hub datasets; optional if there is only one.
+        ``"train"``, ``"test"``, …, for folders and datasets of the hub. Optional if there is only one split.
     column, label_column : str
-        The columns of items and labels; ``""``: chosen by name and kind.
+        The columns of items and labels. With ``""``, a column is chosen by its name and kind.
     limit : int, optional
-        At most n items: the first, or the same number per class (folders of images, Wikipedia).
+        The largest number of items. They are the first ones; for folders of images and for Wikipedia, the
+        same number of each class.
     options : tuple of (key, value)
-        Tables: ``("empty", "drop")``, ``("id_column", name)``, ``("encoding", name)``; see
-        `datasets.with_options`. Wikipedia: ``("articles", 16)``, ``("per_article", 400)`` and
-        ``("fewest", 250)``, see `datasets.wikipedia_dataset`. Hugging Face: ``("config", name)``.
+        For tables: ``("empty", "drop")``, ``("id_column", name)`` and ``("encoding", name)``. For Wikipedia:
+        ``("articles", 16)``, ``("per_article", 400)`` and ``("fewest", 250)`` (see
+        `datasets.wikipedia_dataset`). For Hugging Face: ``("config", name)``.
     """
 
     source: str
@@ -94,7 +95,7 @@ class DatasetSpec:
             )
 
     def settings(self, **defaults: Any) -> dict[str, Any]:
-        """The options with defaults filled in; raises a SpaceError for unknown options."""
+        """The options, with defaults for those that are missing. Raises a SpaceError for unknown options."""
         if unknown := [key for key, _ in self.options if key not in defaults]:
             known = quote(defaults) or "none"
             raise SpaceError(
@@ -107,24 +108,26 @@ class DatasetSpec:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> DatasetSpec:
-        """The spec from the dict of `to_json`; raises a SpaceError for unknown keys."""
+        """The spec from the dict that `to_json` returns. Raises a SpaceError for unknown keys."""
         return records.from_json(cls, described, "dataset")
 
 
 class Dataset:
-    """Items in order, with ids and optional labels; immutable, read on demand.
+    """Items in order, with ids and optional labels. A dataset is immutable, and items are read when they are
+    used.
 
     Parameters
     ----------
     read : function (start, stop) → list
-        PIL images in their stored mode, or strings.
+        Returns PIL images in their stored mode, or strings.
     ids : n distinct strings
-        Two columns of one table have equal ids, so that their spaces match. Different datasets have different
-        ids, unless their tables contain the same ones.
+        Two columns of one table have equal ids, so that the rows of their spaces are paired. Different
+        datasets have different ids, unless their tables contain the same ids.
     labels : n strings, optional
-        ``""`` for none.
+        The class of each item; ``""`` if it has none.
     content : function () → iterable of bytes, optional
-        The bytes from which the digest is computed; by default the items, which must then be strings.
+        Returns the bytes from which the digest is computed. By default these are the items, which must then
+        be strings.
     """
 
     def __init__(
@@ -149,11 +152,11 @@ class Dataset:
         return len(self.ids)
 
     def items(self, start: int, stop: int) -> list[Any]:
-        """The items of these rows; raises a SpaceError that names the row of an unreadable image."""
+        """The items of these rows. If an image cannot be read, raises a SpaceError that names its row."""
         return self._read(start, stop)
 
     def blocks(self) -> Iterator[tuple[int, list[Any]]]:
-        """The number of a block's first row, and its items."""
+        """Yield each block of items, with the number of its first row."""
         for start in range(0, len(self), 1024):
             yield start, self._read(start, min(start + 1024, len(self)))
 
@@ -162,7 +165,8 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of items, ids and labels (encoders may train on them); read once, in pieces."""
+        """The digest of items, ids and labels. Labels are included because encoders may train on them. The
+        items are read once, in blocks."""
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):
             digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
@@ -175,7 +179,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """One line of the list of datasets; `n` is None if counting would read all data."""
+    """One line of the list of datasets. `n` is None if all data would have to be read to count the items."""
 
     name: str
     kind: Kind
@@ -185,7 +189,8 @@ class DatasetEntry:
 
 
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
-    """At most `limit` row numbers, ascending: the first rows of each class, the same number if possible."""
+    """At most `limit` row numbers, in ascending order. They are the first rows of each class, with the same
+    number from each class if possible."""
     labels = np.asarray(labels, dtype=object)
     if limit is None or limit >= len(labels):
         return np.arange(len(labels))
@@ -203,7 +208,7 @@ def _strings(items: Sequence[str]) -> np.ndarray:
     return strings
 
 
-# Paths of data on this machine that the caller may read.
+# Paths of data on this machine, if the session may read them.
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -211,7 +216,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 def dataset_place(spec: DatasetSpec) -> Path | None:
     """The file or folder of a dataset; None if it has no path.
 
-    Raises a SpaceError if the caller may not read it; see `access.readable_path`.
+    Raises a SpaceError if the session may not read it (see `access.readable_path`).
     """
     if spec.source in ("file", "folder"):
         return access.readable_path(spec.name)
@@ -221,10 +226,12 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
 
 
 def hub_folder(name: str) -> Path | None:
-    """The folder of a dataset or model given as a folder or a hub's name; None if there is none.
+    """The folder of a dataset or model that a user named by a path or by its name on the hub. None if there
+    is no such folder.
 
-    In a shared app only an absolute path counts as a folder, and uploads never do, because files such as
-    tokenizer_config.json can name other files that libraries would read. Raises as `access.readable_path`.
+    In a shared app, only an absolute path counts as a folder. Uploads never count, because files such as
+    tokenizer_config.json can name other files that libraries would read. Raises the errors of
+    `access.readable_path`.
     """
     if access.is_shared():
         if HUB_NAME.fullmatch(name):
@@ -235,7 +242,7 @@ def hub_folder(name: str) -> Path | None:
     return access.readable_path(folder) if name and folder.is_dir() else None
 
 
-# Test the network before a download, so that an error comes at once, not after retries.
+# The network is tested before a download, so that an error comes at once and not after retries.
 
 PATIENCE = 2.0
 
@@ -250,7 +257,7 @@ def answers(url: str) -> bool:
         with suppress(OSError), urlopen(Request(url, method="HEAD"), timeout=PATIENCE):
             reached.append(True)
 
-    # In a thread, because looking up a name has no timeout of its own.
+    # This runs in a thread, because looking up the name of a host has no timeout.
     thread = threading.Thread(target=ask, name="ask-network", daemon=True)
     thread.start()
     thread.join(PATIENCE + 0.5)
@@ -258,7 +265,7 @@ def answers(url: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether the Hugging Face hub answers, and HF_HUB_OFFLINE does not forbid to ask."""
+    """Whether HF_HUB_OFFLINE permits requests to the Hugging Face hub and the hub answers."""
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT)
@@ -271,63 +278,67 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 
 
 class Encoder(ABC):
-    """An encoder: a frozen dataclass of plain settings, which become keys, JSON and messages.
+    """An encoder: a frozen dataclass of plain settings. Keys, JSON and messages are made from them.
 
-    Equal settings must give equal vectors: random steps use a `random_state`, and `content` identifies
-    external files. The fields define forms, options of ``relscope encode`` and checks (see
+    Equal settings must give equal vectors. Therefore random steps use a `random_state`, and `content`
+    identifies external files. Forms, options of ``relscope encode`` and checks derive from the fields (see
     `relcore.base.settings.setting`).
     """
 
     kind: ClassVar[Kind]
     version: ClassVar[int] = 1  # increase it when a change of code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
-    by_length: ClassVar[bool] = False  # sort texts by length, because a batch is padded
+    by_length: ClassVar[bool] = False  # whether texts are sorted by length, because batches are padded
 
     __post_init__ = check
 
     @classmethod
     def is_offered(cls) -> bool:
-        """Whether Data offers the encoder: not if it is for studies or an optional library is missing."""
+        """Whether the page Data offers the encoder. It does not if the encoder is for studies or if an
+        optional library is missing."""
         return True
 
     @classmethod
     def unfit(cls, data: Facts) -> str:
-        """The reason why the encoder cannot encode this dataset, with a remedy; "" if it can."""
+        """Why the encoder cannot encode this dataset, with a remedy; "" if it can."""
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
-        """Approximate processor seconds for n items (of `pixels` each if pictures); None if unknown."""
+        """The approximate processor seconds for n items; None if unknown. `pixels` is the size of each item,
+        if items are pictures."""
         return None
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
-        """The rows, ascending, whose labels were used for training."""
+        """The numbers of the rows whose labels were used for training, in ascending order."""
         return np.empty(0, dtype=np.int64)
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """A short name, ``"MiniLM"``, ``"CNN 64, state 0"``; its spaces are called "title, output ·
-        dataset"."""
+        """A short name such as ``"MiniLM"`` or ``"CNN 64, state 0"``. The encoder's spaces are named "title,
+        output · dataset"."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the spaces of one pass, ``("layer 2", "layer 4")``; ``("",)`` if there is only one."""
+        """The names of the spaces that one pass gives, such as ``("layer 2", "layer 4")``; ``("",)`` if there
+        is only one."""
         return ("",)
 
     def only(self, output: str) -> Encoder:
-        """The encoder with this output only; its encoding has a separate key in the store."""
+        """The encoder with only this output. The encoding of each output has its own key in the store."""
         return self
 
     def with_outputs_of(self, other: Encoder) -> Encoder | None:
-        """The encoder with the outputs of both in one pass; None if that is impossible."""
+        """An encoder that gives the outputs of both encoders in one pass; None if there is none."""
         return self if other == self else None
 
     def content(self) -> str:
-        """Digest of external files, such as a model's folder; "" for none."""
+        """The digest of external files, such as the files of a model; "" if there are none."""
         return ""
 
     def to_record(self) -> dict[str, Any]:
-        """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
+        """The encoder as JSON, with its name and every setting: ``{"encoder": "small-vision", "architecture":
+        "cnn", …}``."""
         name = ENCODERS.name_of(type(self)) or f"{type(self).__module__}:{type(self).__qualname__}"
         values = {key: getattr(self, key) for key in settings_of(type(self))}
         lists = {key: list(value) for key, value in values.items() if isinstance(value, tuple)}
@@ -339,47 +350,49 @@ class Encoder(ABC):
 
     @abstractmethod
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
-        """Load or fit, and return a deterministic function that encodes a list of items.
+        """Load or fit the encoder, and return a deterministic function that encodes a list of items.
 
-        The lists are blocks of items. If the function has an attribute `ahead`, a thread applies it to the
-        next list, and the function gets the result.
+        The lists are blocks of items. If the function has an attribute `ahead`, which is also a function, a
+        thread applies `ahead` to the next list, and the encoding function gets the result instead of the
+        list.
 
         Raises
         ------
         SpaceError
-            The data, the settings or a model's files do not fit, with the fix.
+            The data, the settings or a model's files do not fit. The message tells the remedy.
         """
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The stored result of a training: weights, and JSON metadata (loss curve, accuracy)."""
+    """The stored result of training: the weights, and metadata as JSON (loss curve, accuracy)."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
 class TrainedEncoder(Encoder):
-    """An encoder that is trained on the dataset; its weights are stored.
+    """An encoder that is trained on the dataset that it encodes. Its weights are stored.
 
-    The metadata of `Trained` goes into the encoding's metadata under "training".
+    The encoding's metadata hold those of `Trained` under "training".
     """
 
     @abstractmethod
     def train(self, dataset: Dataset, report: Progress) -> Trained:
-        """Train on the dataset; deterministic for the settings."""
+        """Train on the dataset. Equal settings give equal weights."""
 
     @abstractmethod
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        """The encoding function of these weights."""
+        """The encoding function that uses these weights."""
 
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         return self.restore(self.train(dataset, report), dataset)
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name, or of the import path that `Encoder.to_record` writes for a class without a
-    name. Worker processes need the path, because they lack names registered at run time.
+    """The encoder class with this name. For a class without a registered name, `Encoder.to_record` writes the
+    import path, which is also accepted here. Worker processes need it, because they lack names that were
+    registered at run time.
     """
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None
@@ -392,7 +405,8 @@ def encoder_class(name: str) -> type[Encoder]:
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
-    """The encoder from the dict of `to_record`; missing settings get defaults, unknown ones are an error."""
+    """The encoder from the dict that `to_record` returns. Missing settings get their defaults. Unknown
+    settings are an error."""
     need_plain(record, "encoder")
     name = record.get("encoder") if isinstance(record, Mapping) else None
     if not isinstance(name, str):

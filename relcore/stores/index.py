@@ -1,5 +1,5 @@
-"""VectorIndex, the interface of stores of vectors, streamed block by block; StorePlace, the place of a
-store."""
+"""`VectorIndex`, the interface of stores of vectors, which are read and written block by block, and
+`StorePlace`, the place of a store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ BLOCK = 4096
 
 @dataclass(frozen=True)
 class StorePlace:
-    """The place of a store of vectors, ``lancedb:FOLDER#TABLE`` or ``FILE.parquet#COLUMN`` on a command line.
+    """The place of a store of vectors. On a command line it is ``lancedb:FOLDER#TABLE`` or
+    ``FILE.parquet#COLUMN``.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class StorePlace:
     where : str
         The path of a file or a folder, or the address of a server.
     table : str
-        The collection or table; for a parquet file the column of vectors, "" for the only one.
+        The collection or table. For a parquet file, the column of vectors; "" if the file has only one.
     """
 
     kind: str
@@ -76,7 +77,7 @@ class StorePlace:
 
     @property
     def address(self) -> str:
-        """The address of a server, "" for a file or folder; only stores of plugins have one."""
+        """The address of a server; "" for a file or folder. Only stores of plugins have addresses."""
         return self.where if "://" in self.where and INDEXES[self.kind].plugin else ""
 
     @property
@@ -85,11 +86,11 @@ class StorePlace:
 
     @property
     def path(self) -> Path:
-        """The path, if this session may use it; errors as in `access.readable_path`."""
+        """The path, if this session may use it. Raises the errors of `access.readable_path`."""
         return access.readable_path(self.where)
 
     def need_access(self) -> None:
-        """Raise a SpaceError if the app is shared and this is an address or the folder of a database."""
+        """Raise a SpaceError if the app is shared and the place is an address or the folder of a database."""
         if self.is_file:
             access.readable_path(self.where)
         else:
@@ -109,7 +110,8 @@ def no_secrets(text: str) -> str:
 
 
 def parse_place(text: str) -> StorePlace | None:
-    """The place that a user names, by its kind or by the suffix of its file; None for anything else.
+    """The place of the store that a user names by its kind or by the suffix of its file. None if the text
+    names no store.
 
     Examples
     --------
@@ -137,7 +139,8 @@ def _kind_of(file: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Consecutive rows of an index; vectors are (m, d) float32, the payload is () if the store has none."""
+    """Consecutive rows of an index. Their vectors are (m, d) float32. The payload is () if the store has
+    none."""
 
     ids: list[str]
     vectors: np.ndarray
@@ -146,7 +149,8 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a write: the rows' properties, and whether rows may be added."""
+    """What is going to be written: the number and the width of the rows, and whether they may be added to
+    existing rows."""
 
     n: int
     width: int
@@ -154,35 +158,37 @@ class Target:
 
 
 class VectorIndex(ABC):
-    """Vectors with ids in a file or a database, opened for reading; a context manager."""
+    """Vectors with ids in a file or a database, opened for reading. It is a context manager."""
 
     name: str
     n: int
     width: int
-    stamp: FileStamp | None = None  # None if it is no file; a file must not change while it is open
+    stamp: FileStamp | None = None  # a file must not change while it is open; None if it is no file
 
     @classmethod
     def open(cls, place: StorePlace) -> VectorIndex:
-        """Open the index at a place for reading; nothing is changed.
+        """Open the index at a place for reading. Nothing is changed.
 
         Raises
         ------
         SpaceError
-            A missing or damaged file, a locked folder, a server that does not answer, a missing extra.
+            The file is missing or damaged, the folder is locked, the server does not answer, or an extra is
+            not installed.
         """
         return cls(place)
 
     @abstractmethod
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
-        """The rows from `start` on, at most `size` at once, in the same order each time."""
+        """Yield the rows from `start` on, at most `size` at once. Their order is the same each time."""
 
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[StoredRows]:
-        """The rows from `start` on, as `read`, checked against the n rows that the store announced.
+        """Yield the rows from `start` on, like `read`, and check that there are as many as the store
+        announced.
 
         Raises
         ------
         SpaceError
-            More rows or fewer; a surplus block is not returned.
+            There are more rows or fewer. A surplus block is not yielded.
         """
         row = start
         for block in self.read(size, start):
@@ -200,13 +206,14 @@ class VectorIndex(ABC):
             )
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        """Blocks that contain the rows of these ids, with as few others as the store allows; here all
-        rows."""
+        """Yield blocks that contain the rows with these ids and as few other rows as the store allows. Here
+        these are all rows."""
         return self.blocks()
 
     @classmethod
     def need_target(cls, place: StorePlace, target: Target) -> None:
-        """Raise the errors of `write` that are known before the first row; here for a file."""
+        """Raise those errors of `write` that are known before the first row. Here they are those of a
+        file."""
         folder = place.path.absolute().parent
         if not folder.is_dir():
             raise SpaceError(
@@ -219,12 +226,13 @@ class VectorIndex(ABC):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        """Write rows to a new place, or add them to an existing one if ``target.add``; nothing is deleted.
+        """Write rows to a new place. With ``target.add``, they may be added to an existing one. Nothing is
+        deleted.
 
         Raises
         ------
         SpaceError
-            The place exists or has another width, or the store cannot add rows.
+            The place exists already or its rows have another width, or the store cannot add rows.
         """
 
     def close(self) -> None:  # noqa: B027 - most stores keep nothing open between two blocks
@@ -252,13 +260,13 @@ def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> N
 
 
 def open_index(place: StorePlace) -> VectorIndex:
-    """The index at a place; errors as in `VectorIndex.open` and `StorePlace.need_access`."""
+    """Open the index at a place. Raises the errors of `VectorIndex.open` and `StorePlace.need_access`."""
     place.need_access()
     return INDEXES[place.kind].load().open(place)
 
 
 def need_target(place: StorePlace, target: Target) -> None:
-    """Raise the errors of `write_index` that are known before the first row."""
+    """Raise those errors of `write_index` that are known before the first row."""
     place.need_access()
     INDEXES[place.kind].load().need_target(place, target)
 
@@ -266,7 +274,7 @@ def need_target(place: StorePlace, target: Target) -> None:
 def write_index(
     place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
 ) -> None:
-    """Write rows to a place; errors as in `VectorIndex.write` and `StorePlace.need_access`."""
+    """Write rows to a place. Raises the errors of `VectorIndex.write` and `StorePlace.need_access`."""
     place.need_access()
     entry = INDEXES[place.kind]
     try:
@@ -289,7 +297,8 @@ def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None
     Raises
     ------
     SpaceError
-        More rows than fit into memory, or than a store of this size can contain; and as `open_index`.
+        The rows do not fit into memory, or the store announces more rows than its size can contain. The
+        errors of `open_index` are raised, too.
     """
     with open_index(place) as index:
         n = index.n if limit is None else min(index.n, limit)
@@ -309,12 +318,12 @@ def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None
 
 
 def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
-    """The rows of these ids, in the store's order and without their payload.
+    """The rows with these ids as a space, in the store's order and without their payload.
 
     Raises
     ------
     SpaceError
-        The index has none of the ids; and as `open_index`.
+        The index has none of the ids. The errors of `open_index` are raised, too.
     """
     wanted, names, rows = set(ids), [], []
     with open_index(place) as index:
@@ -336,7 +345,8 @@ ID, VECTOR = "id", "vector"
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
-    """The column of vectors: the chosen one, else the only one; a SpaceError if there is neither."""
+    """The name of the column of vectors: the chosen one, or the only one if none is chosen. Raises a
+    SpaceError if there is no such column."""
     names = [item.name for item in schema if is_vectors(item.type)]
     if chosen in names:
         return chosen
@@ -348,7 +358,7 @@ def vector_column(name: str, schema: Any, chosen: str) -> str:
 
 
 def id_column(schema: Any) -> str:
-    """The column of ids, of text or whole numbers; "" if there is none."""
+    """The name of the column of ids, which holds texts or whole numbers; "" if there is none."""
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer)
     fit = {item.name for item in schema if any(kind(item.type) for kind in kinds)}
     return next((name for name in (ID, "ids", "_id", "key") if name in fit), "")
@@ -363,12 +373,13 @@ def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: i
 
 
 def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
-    """An Arrow table of id, payload and vector per block, all with this schema, or with that of the first.
+    """Yield an Arrow table for each block, with columns for ids, payload and vectors. All tables have this
+    schema; without one, that of the first table.
 
     Raises
     ------
     SpaceError
-        Payload columns whose type changes between blocks, or with the same name as our columns.
+        A payload column changes its type between blocks, or has the name of the column of ids or vectors.
     """
     for block in blocks:
         keys = {key for item in block.payload for key in item}
@@ -377,7 +388,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
                 f"{name}: expected a payload without columns {quote(sorted(taken))}, got them;"
                 " rename them first"
             )
-        if schema is None:  # the type of an empty column is unknown and becomes text
+        if schema is None:  # a column without values has no known type; it becomes text
             whole = pa.Table.from_pylist(
                 [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
             )
@@ -405,12 +416,13 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         yield table
 
 
-_MOST_GROUP = 1 << 30  # bytes of a row group, which is unpacked as a whole
-_FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether it is trained, metric
+_MOST_GROUP = 1 << 30  # bytes of a row group, which can only be unpacked as a whole
+_FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether the index is trained, metric
 
 
 class NpyIndex(VectorIndex):
-    """A .npy in C order, read through a buffer, not mapped, because pages of a map count as memory."""
+    """A .npy file in C order. It is read through a buffer, because the pages of a memory map would count as
+    used memory."""
 
     def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.path.stem
@@ -437,12 +449,13 @@ class NpyIndex(VectorIndex):
 
 
 def _ids_path(path: Path) -> Path:
-    """The path of the ids beside a file of vectors, where `load_space` reads them, too."""
+    """The path of the file of ids beside a file of vectors. `load_space` reads the same file."""
     return path.with_name(f"{path.stem}.ids.txt")
 
 
 def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]]:
-    """Blocks of the ids beside a file of n vectors, or row numbers if there is no such file."""
+    """Yield blocks of the ids from the file beside n vectors. If there is no such file, the ids are row
+    numbers."""
     sidecar, blocks = _ids_path(path), [range(first, min(n, first + size)) for first in range(start, n, size)]
     if not sidecar.is_file() or not access.beside(path, sidecar):
         yield from (list(map(str, rows)) for rows in blocks)
@@ -467,7 +480,7 @@ def _ids_beside(path: Path, n: int, size: int, start: int) -> Iterator[list[str]
 
 
 def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
-    """Write a header and float32 rows to a file, and the ids as lines beside it."""
+    """Write a header and float32 rows to a file, and the ids as lines to a file beside it."""
     with replacing(path) as stream, replacing(_ids_path(path)) as ids:
         write_header(stream)
         for block in blocks:
@@ -476,7 +489,7 @@ def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
 
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
-    """Rows, width, and the columns of vectors and of ids."""
+    """The number and the width of the rows, and the names of the columns of vectors and of ids."""
     table = ParquetTable(path)
     vectors, facts = vector_column(path.name, table.schema, column), table.file.metadata
     sizes = (facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
@@ -496,7 +509,7 @@ def parquet_facts(path: Path, column: str) -> dict[str, Any]:
 
 
 def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Blocks of rows from `start` on; earlier row groups are not unpacked."""
+    """Yield blocks of rows from `start` on. Row groups that end before `start` are not unpacked."""
     table = ParquetTable(path)
     first = bisect_right(table.starts, start) - 1
     row, groups = table.starts[first], list(range(first, table.file.num_row_groups))
@@ -509,7 +522,8 @@ def parquet_blocks(path: Path, size: int, start: int, facts: dict[str, Any]) -> 
 
 
 def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Blocks with the rows of these ids: reads the column of ids, then the row groups that contain some."""
+    """Yield blocks that contain the rows with these ids. First the column of ids is read, then the row groups
+    that contain any of them."""
     table, wanted, names = ParquetTable(path), set(ids), facts["ids"]
     for group, first in enumerate(table.starts[:-1]):
         row, group_ids = first, map(str, range(first, table.starts[group + 1]))
@@ -524,7 +538,8 @@ def parquet_holding(path: Path, ids: list[str], facts: dict[str, Any]) -> Iterat
 
 
 class ParquetIndex(VectorIndex):
-    """A .parquet with a column of vectors, one of ids, and others as payload; read in a confined process."""
+    """A .parquet file with a column of vectors and a column of ids. Other columns are payload. It is read in
+    a confined process."""
 
     def __init__(self, place: StorePlace) -> None:
         self.path, self.name = access.regular_file(place.path), place.table or place.path.stem
@@ -554,7 +569,8 @@ class ParquetIndex(VectorIndex):
 
 
 class FaissRows:
-    """An open faiss index, in the confined process, because faiss trusts the sizes in a file."""
+    """An open faiss index. It lives in the confined process, because faiss trusts the sizes that a file
+    states."""
 
     def __init__(self, path: Path) -> None:
         self._index = open_faiss(path)
@@ -572,7 +588,7 @@ class FaissRows:
 
 
 class FaissFile(VectorIndex):
-    """A file of a faiss index. Ids are those of the index; if these are row numbers, the lines of
+    """A file of a faiss index. If the index has no ids but row numbers, the ids are the lines of
     ``<stem>.ids.txt`` beside the file.
     """
 
@@ -596,7 +612,7 @@ class FaissFile(VectorIndex):
             yield StoredRows(ids, vectors)
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        """Blocks with the rows of these ids; the library reads the file, but only these vectors are
+        """Yield blocks with the rows of these ids. faiss reads the whole file, but only these vectors are
         copied."""
         numbers, wanted = self._rows.call("ids"), set(ids)
         names = chain.from_iterable(_ids_beside(self.path, self.n, BLOCK, 0))
@@ -608,8 +624,8 @@ class FaissFile(VectorIndex):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        """Write a flat index for inner products, in the layout of faiss/impl/index_write.cpp; ids beside
-        it."""
+        """Write a flat index for inner products, in the layout of faiss/impl/index_write.cpp. The ids are
+        written to a file beside it."""
         cls.need_target(place, target)
         n, d = target.n, target.width
         header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)

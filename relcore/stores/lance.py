@@ -1,4 +1,4 @@
-"""A table of LanceDB, in a folder of this machine, as an index."""
+"""Read and write a table of LanceDB, in a folder of this machine, as an index."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from relcore.stores.index import (
 
 
 class LanceRows:
-    """An open table, in the confined process, because the library trusts the folder's content, and because
-    its threads must not run in a process that forks.
+    """An open table. It lives in the confined process for two reasons: the library trusts the folder's
+    content, and its threads must not run in a process that forks.
     """
 
     def __init__(self, folder: Path, where: str, table: str, column: str) -> None:
@@ -65,7 +65,8 @@ class LanceRows:
         return vars(block_of(self._where, batch, start, self._vectors, self._ids, self._width))
 
     def holding(self, ids: list[str]) -> list[dict[str, Any]] | None:
-        """The rows of these ids, by the table's index on ids if it has one; None without a column of ids."""
+        """The rows with these ids. If the table has an index on the ids, it is used. None if the table has no
+        column of ids."""
         if not self._ids:
             return None
         names = [item for item in ids if item.isascii() and item.isdigit()] or ["NULL"]
@@ -79,7 +80,7 @@ class LanceRows:
 
 
 class LanceIndex(VectorIndex):
-    """A table of LanceDB; ``#TABLE/COLUMN`` chooses among several columns of vectors."""
+    """A table of LanceDB. If it has several columns of vectors, ``#TABLE/COLUMN`` chooses one."""
 
     def __init__(self, place: StorePlace) -> None:
         self.name, _, column = place.table.partition("/")
@@ -116,13 +117,14 @@ class LanceIndex(VectorIndex):
     def write(
         cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
     ) -> None:
-        """Append rows to an existing table in one step; a new table appears only when it is complete."""
+        """Write rows to a table. To an existing table they are added in one step. A new table appears only
+        when it is complete."""
         table, folder, failed = None, place.path, []
 
         def checked() -> Iterator[StoredRows]:
             try:
                 yield from blocks
-            except BaseException as error:  # the library makes another error of it
+            except BaseException as error:  # the library replaces the error by another one
                 failed.append(error)
                 raise
 
@@ -140,7 +142,7 @@ class LanceIndex(VectorIndex):
 
 
 def _table(base: Any, place: StorePlace, target: Target) -> Any:
-    """The open table to which rows are added; None if there is no table of this name yet."""
+    """The open table to which rows are added; None if no table has this name yet."""
     exists = place.table in _tables(base)
     need_new(place.text, exists, target)
     if not exists:
