@@ -1,4 +1,5 @@
-"""Pictures: decoding, thumbnails, pictures in the style of a dataset, vectors of colours or edges."""
+"""Functions for pictures: decode them, make thumbnails, draw one in the style of a dataset, and compute
+vectors of colours or edges."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
 
 def image_file(path: Path) -> bytes:
-    """The bytes of a picture's file; raises a SpaceError above 256 MB, an OSError if it cannot be read."""
+    """The bytes of a picture's file. Raises a SpaceError if they are more than 256 MB, and an OSError if the
+    file cannot be read."""
     size = regular_file(path).stat().st_size
     if size > _MOST_BYTES:
         raise SpaceError(
@@ -43,7 +45,8 @@ def decode_image(content: bytes | None, where: str) -> Image:
     Raises
     ------
     SpaceError
-        Not a picture, a damaged one, or one of more than about 180 million pixels; `where` names it.
+        The content is no picture, is damaged, or has more than about 180 million pixels. `where` names the
+        picture in the message.
     """
     from PIL import Image, ImageOps
 
@@ -55,7 +58,7 @@ def decode_image(content: bytes | None, where: str) -> Image:
         with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
             image.load()
             return ImageOps.exif_transpose(image)
-    except Exception as error:  # Pillow's plugins raise many kinds
+    except Exception as error:  # Pillow's plugins raise many kinds of errors
         reason = str(error) if isinstance(error, Image.DecompressionBombError) else "one that cannot be read"
         raise SpaceError(
             f"{where}: expected an image ({', '.join(_FORMATS)}), got {reason} ({len(content):,} bytes); "
@@ -78,7 +81,8 @@ def png_thumbnail(image: Image, size: int = 96) -> bytes:
 
 
 def _browser_image(image: Image) -> Image:
-    """The picture in a mode that browsers support; more than 8 bits are stretched to the range."""
+    """The picture in a mode that browsers support. If it has more than 8 bits, its range of values is
+    stretched to 8 bits."""
     from PIL import Image
 
     if image.mode in ("L", "RGB", "RGBA", "LA"):
@@ -101,9 +105,9 @@ def mode_of(images: Sequence[Image]) -> Mode:
 
 
 def eight_bits(image: Image, mode: Mode, where: str) -> Image:
-    """The picture in this mode; 16-bit grey keeps its upper 8 bits, transparency is dropped.
+    """The picture in this mode. 16-bit grey keeps its upper 8 bits, and transparency is dropped.
 
-    Raises a SpaceError for 32 bits per pixel, whose range is unknown.
+    Raises a SpaceError for pictures with 32 bits per pixel, because their range of values is unknown.
     """
     from PIL import Image
 
@@ -118,7 +122,7 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
 
 
 def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], where: str) -> np.ndarray:
-    """All pictures as (m, channels, height, width) uint8, resized if needed; `size` is (height, width)."""
+    """All pictures as uint8 (m, channels, height, width), resized if needed. `size` is (height, width)."""
     from PIL import Image
 
     height, width = size
@@ -132,26 +136,26 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
     return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
-# Look: properties that a new picture must have to resemble those of a dataset.
+# `Look` holds the properties that a new picture must have to resemble the pictures of a dataset.
 
 _LOOK_AT = 100
-_DARK, _INK = 64, 48  # of 255: dark borders are below the first, drawn pixels above the second
+_DARK, _INK = 64, 48  # of 255; dark borders are below the first, drawn pixels above the second
 
 
 @dataclass(frozen=True)
 class Strokes:
-    """How light strokes lie on dark pictures.
+    """The size, place and brightness of light strokes on dark pictures.
 
     Attributes
     ----------
     longer : int
-        Median of the longer side of the drawn part, in pixels.
+        The median, over pictures, of the longer side of the drawn part, in pixels.
     sides : ((low, high), (low, high))
-        Width and height of the drawn part in pixels, from the 5 % to the 95 % quantile.
+        The 5 % and the 95 % quantile of the drawn part's width, then of its height, in pixels.
     centre : (x, y)
-        Mean centre of mass, in pixels.
+        The mean centre of mass, in pixels.
     ink : float
-        Median brightness of a picture, 0 … 255.
+        The median brightness of a picture, 0 … 255.
     """
 
     longer: int
@@ -161,7 +165,7 @@ class Strokes:
 
     @classmethod
     def of(cls, pictures: np.ndarray) -> Strokes | None:
-        """The strokes of pictures (m, height, width); None if all are empty."""
+        """Measure the strokes of pictures (m, height, width). None if all pictures are empty."""
         boxes = np.array([box for picture in pictures if (box := _box(picture)) is not None])
         if not len(boxes):
             return None
@@ -175,14 +179,14 @@ class Strokes:
 
 @dataclass(frozen=True)
 class Look:
-    """The common properties of a dataset's pictures, measured on the first ones.
+    """The common properties of a dataset's pictures. They are measured on the first pictures.
 
     Attributes
     ----------
     size : (width, height), or None
         None if the pictures differ in size.
     strokes : Strokes or None
-        If they are grey strokes on a dark background, as in scans of digits.
+        None unless the pictures are grey strokes on a dark background, as in scans of digits.
     """
 
     mode: Mode
@@ -195,7 +199,7 @@ class Look:
 
 
 def look_of(dataset: Dataset) -> Look:
-    """The look of a dataset; raises a SpaceError if it holds no images."""
+    """The look of a dataset. Raises a SpaceError if the dataset holds no images."""
     if dataset.kind != "images":
         raise SpaceError(f"{dataset.name}: expected images, got {dataset.kind}; choose a dataset of images")
     pictures = dataset.items(0, min(_LOOK_AT, len(dataset)))
@@ -207,12 +211,13 @@ def look_of(dataset: Dataset) -> Look:
     return Look(mode, size, Strokes.of(pixels) if _border(pixels) < _DARK else None)
 
 
-_LEAST_INK = 0.15  # smallest share of the paper's brightness that ink removes
+_LEAST_INK = 0.15  # ink removes at least this share of the paper's brightness
 
 
 def strokes_of(photo: Image) -> Image:
-    """Light strokes on black from a photo of dark strokes on light paper. The light may vary smoothly: the
-    paper is a polynomial of degree two, fitted again to pixels that are not darker than the last fit.
+    """Convert a photo of dark strokes on light paper to light strokes on black. The light may vary smoothly:
+    the paper's brightness is modelled by a polynomial of degree two, which is repeatedly fitted to the pixels
+    that are not darker than the previous fit.
     """
     from PIL import Image, ImageFilter
 
@@ -229,10 +234,10 @@ def strokes_of(photo: Image) -> Image:
 
 
 def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
-    """The picture in the mode and size of a dataset; strokes become light on dark, with the size, place and
-    thickness of the dataset's.
+    """The picture in the mode and size of a dataset. If the dataset has strokes, the picture's strokes become
+    light on dark and get the size, place and thickness of the dataset's strokes.
 
-    Raises a SpaceError for 32 bits per pixel, or for an empty picture.
+    Raises a SpaceError if the picture has 32 bits per pixel or is empty.
     """
     from PIL import Image, ImageOps
 
@@ -265,12 +270,13 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     return ImageOps.autocontrast(blank)
 
 
-_FINER = 8  # times as many pixels per side while strokes are thickened
+_FINER = 8  # while strokes are thickened, a side has this many times as many pixels
 _FINEST = 256  # pixels per side
 
 
 def _like_strokes(drawn: Image, like: Strokes, n_pixels: int) -> Image:
-    """A drawing in the size of these strokes, thickened until a picture of `n_pixels` is as bright."""
+    """The drawing resized to the size of the strokes `like`, and thickened until a picture of `n_pixels` has
+    their brightness."""
     from PIL import Image, ImageFilter, ImageOps
 
     scale = like.longer / max(drawn.size)
@@ -283,7 +289,7 @@ def _like_strokes(drawn: Image, like: Strokes, n_pixels: int) -> Image:
     found, distance = None, np.inf
     for more in range(finer):
         thick = ImageOps.expand(fine, more).filter(ImageFilter.MaxFilter(2 * more + 1))
-        # BOX averages pixels, as in the scans of digits.
+        # BOX averages pixels, as the scans of digits do.
         strokes = ImageOps.autocontrast(thick.resize(shape, Image.Resampling.BOX))
         off = abs(float(np.asarray(strokes).sum()) / n_pixels - like.ink)
         if off > distance:
@@ -293,7 +299,7 @@ def _like_strokes(drawn: Image, like: Strokes, n_pixels: int) -> Image:
 
 
 def _centre(pixels: np.ndarray) -> tuple[float, float]:
-    """The centre of mass (x, y) of a picture that is not black, in pixels from its corner."""
+    """The centre of mass (x, y) of a picture that is not black, in pixels from its upper left corner."""
     weights = np.asarray(pixels, dtype=np.float64)
     across, down = weights.sum(axis=0), weights.sum(axis=1)
     places = (float(one @ (np.arange(len(one)) + 0.5) / one.sum()) for one in (across, down))
@@ -307,7 +313,7 @@ def _border(pixels: np.ndarray) -> float:
 
 
 def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
-    """Left, top, right and bottom of the drawn part."""
+    """Return left, top, right and bottom of the drawn part; None if nothing is drawn."""
     drawn = pixels > _INK
     if not drawn.any():
         return None
@@ -315,17 +321,19 @@ def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
-# PixelComponents: vectors of pictures by colours or edges, without labels and without a pretrained model.
+# `PixelComponents` computes vectors of pictures from colours or edges. It needs no labels and no pretrained
+# model.
 
-_SIDE, _EDGE_SIDE = 16, 32  # pixels per side that pictures are resized to
+_SIDE, _EDGE_SIDE = 16, 32  # pixels per side after pictures are resized
 _CELL, _ANGLES = 4, 8
-_SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # per picture of few pixels
+_SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # per small picture
 
 
 @dataclass(frozen=True)
 class PixelComponents(TrainedEncoder):
-    """Principal components of small copies of the pictures, or of histograms of their edges (like HOG, Dalal
-    and Triggs 2005: directions of the gradient in cells of 4 × 4 pixels, weighted by its length).
+    """Principal components of small copies of the pictures, or of histograms of their edges. The histograms
+    are like HOG (Dalal and Triggs 2005): in each cell of 4 × 4 pixels, they count directions of the gradient,
+    weighted by its length.
     """
 
     kind: ClassVar = "images"
@@ -357,7 +365,7 @@ class PixelComponents(TrainedEncoder):
         rows_of, n = self._rows_of(dataset.name), 0
         total: Any = 0.0
         products: Any = 0.0
-        with threadpool_limits(1, "blas"):  # the number of threads changes the last bits
+        with threadpool_limits(1, "blas"):  # the number of threads would change the last bits
             for start, images in dataset.blocks():
                 report(start, len(dataset), f"reading {dataset.name}")
                 rows = rows_of(images)
@@ -374,7 +382,7 @@ class PixelComponents(TrainedEncoder):
         return lambda images: {"": ((rows_of(images) - mean) @ axes).astype(np.float32)}
 
     def _rows_of(self, name: str) -> Callable[[list], np.ndarray]:
-        """A function from pictures to features (m, features), float64."""
+        """The function that computes features (m, n_features), as float64, from m pictures."""
 
         def pixels(images: list) -> np.ndarray:
             return pixel_array(images, "RGB", (_SIDE, _SIDE), name).reshape(len(images), -1) / 255

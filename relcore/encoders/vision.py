@@ -1,5 +1,5 @@
-"""Networks that are trained here: SmallVision, and SweptVision for studies. The space is the input of
-their heads.
+"""Networks that Relscope trains: `SmallVision`, and `SweptVision` for studies. Their space is the input of
+their head.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ _HELD_OUT = 0.2
 
 
 def held_out_rows(n: int) -> np.ndarray:
-    """The held-out fifth of n rows, ascending, on which no network of this file is trained."""
+    """The numbers of the held-out rows, a fifth of n, in ascending order. No network of this file is trained
+    on them."""
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
 
 
 class _Classifier(TrainedEncoder):
-    """A classifier that is trained on the labels of pictures."""
+    """An encoder that is trained to classify pictures by their labels."""
 
     kind: ClassVar = "images"
 
@@ -59,7 +60,8 @@ class _Classifier(TrainedEncoder):
 def _loss_of(
     model: nn.ModuleDict, images: torch.Tensor, targets: torch.Tensor, distort: bool = False
 ) -> Callable:
-    """A function from a batch of row numbers to its cross-entropy; `distort` changes the pictures."""
+    """A function that maps a batch of row numbers to its cross-entropy. With `distort`, the pictures are
+    distorted first."""
     from torch.nn.functional import cross_entropy
 
     def loss(batch: torch.Tensor) -> torch.Tensor:
@@ -69,12 +71,12 @@ def _loss_of(
     return loss
 
 
-_ANGLE, _SHEAR, _SCALE, _SHIFT = 0.26, 0.2, 0.15, 0.15  # 15°; the shift in halves of a side
+_ANGLE, _SHEAR, _SCALE, _SHIFT = 0.26, 0.2, 0.15, 0.15  # 15°; a shift of 1 is half a side
 
 
 def _distorted(images: torch.Tensor) -> torch.Tensor:
-    """The pictures (m, channels, height, width), each turned, sheared, scaled and shifted at random; what
-    comes in from outside is as dark as the darkest pixel."""
+    """The pictures (m, channels, height, width), each rotated, sheared, scaled and shifted at random. Areas
+    that were outside the picture become as dark as its darkest pixel."""
     import torch
     from torch.nn.functional import affine_grid, grid_sample
 
@@ -92,14 +94,14 @@ def _distorted(images: torch.Tensor) -> torch.Tensor:
 
 Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
-_LARGE = 16  # pixels; for longer sides the first convolution has a stride of 2
-_SMALLEST = 2  # pixels per side after the convolutions
+_LARGE = 16  # pixels; if a side is longer, the first convolution has a stride of 2
+_SMALLEST = 2  # pixels per side that must remain after the convolutions
 _TOKENS = 8  # largest number of patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """A network from images (m, channels, height, width) to vectors (m, width); its weights are drawn from
-    torch's generator."""
+    """A network that maps images (m, channels, height, width) to vectors (m, width). Its weights are drawn
+    from torch's generator."""
     from torch import nn
 
     if architecture == "vit":
@@ -139,7 +141,7 @@ def _convolution(before: int, after: int, stride: int) -> list[nn.Module]:
 
 
 def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
-    """A vision transformer of two pre-norm layers over at most 8 × 8 patches (Dosovitskiy et al., ICLR
+    """A vision transformer with two pre-norm layers and at most 8 × 8 patches (Dosovitskiy et al., ICLR
     2021)."""
     import torch
     from torch import nn
@@ -153,7 +155,7 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
             super().__init__()
             self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
             self.patches = nn.Conv2d(channels, dimension, side, side)
-            # As large as the patch vectors; with the usual .02 it learns worse.
+            # Positions are drawn as large as the patch vectors. With the usual .02 the network learns worse.
             self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
             layer = nn.TransformerEncoderLayer(
                 dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
@@ -171,19 +173,20 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
 LARGEST = 64  # pixels per side
 _READ = 256
 _LEARNING_RATE = 3e-3
-# Seconds per row and epoch at 64 pixels, one thread; they grow with the square root of the pixels.
+# Seconds per row and epoch at 64 pixels with one thread. They grow with the square root of the number of
+# pixels.
 _SECONDS = {"mlp": 4.6e-5, "cnn": 1.7e-4, "residual": 4.3e-4, "vit": 3.9e-4}
 
 
 @dataclass(frozen=True)
 class SmallVision(_Classifier):
-    """A small network with a linear head on its `width` outputs, which are the space.
+    """A small network with `width` outputs, which are the space, and a linear head on them.
 
-    Trained by AdamW in batches of 64, with a learning rate that rises to .003 and falls to 0. Equal settings
-    give equal bits on one kind of device, see `training.reproducible`.
+    AdamW trains it in batches of 64, with a learning rate that rises to .003 and then falls to 0. On the same
+    kind of device, equal settings give equal bits (see `training.reproducible`).
     """
 
-    distorts: ClassVar = False  # the pictures that it is trained on
+    distorts: ClassVar = False  # whether it is trained on distorted pictures
 
     architecture: Architecture = setting(
         "cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES)
@@ -227,7 +230,7 @@ class SmallVision(_Classifier):
     def seconds(self, n: int, pixels: int = 64) -> float:
         pixels = self.image_size**2 if self.image_size else pixels
         rows = min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs
-        rows += n / 3  # encoding, a forward pass, takes a third of a training step
+        rows += n / 3  # encoding is a forward pass, which takes a third of a training step
         return 3.0 + rows * _SECONDS[self.architecture] * (pixels / 64) ** 0.5
 
     @property
@@ -237,13 +240,14 @@ class SmallVision(_Classifier):
     def train(self, dataset: Dataset, report: Progress) -> Trained:
         """Train the network.
 
-        Metadata: "loss" and "held_out_accuracy" by epoch, "accuracy" of the last, "n_train", "classes", ….
+        The metadata of the result are "loss" and "held_out_accuracy" of each epoch, "accuracy" of the last
+        epoch, "n_train", "classes", ….
 
         Raises
         ------
         SpaceError
-            Fewer than two classes, or (nearly) one class per row; without `image_size` also pictures of
-            several sizes, or too large ones.
+            There are fewer than two classes, or nearly every row has its own class. Without `image_size`,
+            pictures that differ in size or are too large are also an error.
         """
         import torch
 
@@ -292,7 +296,7 @@ class SmallVision(_Classifier):
         return torch.from_numpy(pixels.astype(np.float32))
 
     def network(self, trained: Trained) -> nn.ModuleDict:
-        """The trained "encoder" and "head", on the processor."""
+        """The trained network, with its parts "encoder" and "head", on the CPU."""
         facts = trained.metadata
         model = self._new_model(len(facts["classes"]), facts["mode"], tuple(facts["size"]))
         return load_arrays(model, {name: trained.arrays[name] for name in model.state_dict()})
@@ -323,7 +327,7 @@ class SmallVision(_Classifier):
             _loss_of(model, images, labels, self.distorts),
         )
         n_steps = self.epochs * n_batches
-        n_steps += n_steps == 5  # the schedule divides by n / 5 − 1, its number of rising steps
+        n_steps += n_steps == 5  # the schedule divides by n / 5 − 1, the number of its rising steps
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )
@@ -332,7 +336,7 @@ class SmallVision(_Classifier):
         for epoch in range(1, self.epochs + 1):
             model.train()
             shuffled = train[torch.randperm(len(train), generator=order, device=device)]
-            # Nearly equal parts, because batch normalisation fails on a remainder of one.
+            # Batches have nearly equal sizes, because batch normalisation fails on a last batch of one row.
             total = train_epoch(loss_of, shuffled.tensor_split(n_batches), optimizer, schedule)
             model.eval()
             with torch.inference_mode():
@@ -345,7 +349,8 @@ class SmallVision(_Classifier):
         return {"loss": losses, "held_out_accuracy": accuracies}
 
     def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:
-        """Training rows, held-out rows, names of classes, and the class of each row, -1 for none."""
+        """Return the numbers of training rows, those of held-out rows, the names of classes, and the class of
+        each row (-1 for none)."""
         labels = np.full(len(dataset), "") if dataset.labels is None else dataset.labels.astype(str)
         labelled = labels != ""
         classes, numbers = np.unique(labels[labelled], return_inverse=True)
@@ -373,7 +378,8 @@ class SmallVision(_Classifier):
     def _pixels(
         self, dataset: Dataset, rows: np.ndarray, report: Progress
     ) -> tuple[str, tuple[int, int], np.ndarray]:
-        """Mode, (height, width) and pixels (m, channels, height, width) of these rows, read in blocks."""
+        """Return the mode, (height, width) and the pixels (m, channels, height, width) of these rows. They
+        are read in blocks."""
         first = dataset.item(int(rows[0]))
         size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
         if max(size) > LARGEST:
@@ -401,7 +407,7 @@ class SmallVision(_Classifier):
 
 
 def need_one_size(images: list, size: tuple[int, ...], name: str, remedy: str = "") -> None:
-    """Raise a SpaceError unless all pictures are (height, width)."""
+    """Raise a SpaceError unless all pictures have the size (height, width)."""
     if others := {(image.height, image.width) for image in images} - {tuple(size)}:
         height, width = min(others)
         raise SpaceError(
@@ -411,10 +417,12 @@ def need_one_size(images: list, size: tuple[int, ...], name: str, remedy: str = 
 
 @dataclass(frozen=True)
 class DistortedVision(SmallVision):
-    """A `SmallVision` trained on distorted pictures, so that it also reads pictures unlike its own.
+    """A `SmallVision` that is trained on distorted pictures, so that it can also classify pictures from other
+    sources.
 
-    Trained on scans of digits, the four architectures read .837 of 2,000 digits of MNIST on average, those of
-    `SmallVision` .696; of held-out scans .994 and .983.
+    After training on scans of digits, the four architectures classify 2,000 digits of MNIST with a mean
+    accuracy of .837, and those of `SmallVision` with .696. On held-out scans, the accuracies are .994 and
+    .983.
     """
 
     distorts: ClassVar = True
@@ -432,12 +440,13 @@ _VALIDATION = 0.15  # share of the rows that are not held out
 
 @dataclass(frozen=True)
 class SweptVision(_Classifier):
-    """A classifier of small pictures of one size; its last hidden layer, after a Linear, is the space (n,
-    width).
+    """A classifier of small pictures of one size. Its last hidden layer, the output of a Linear, is the space
+    (n, width).
 
     "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
-    stride 1, 2, 2, …. The epoch with the best validation (on 15 % of the rows not held out) is kept. There is
-    no momentum, schedule or decay, so that effects of settings are visible.
+    stride 1, 2, 2, …. Training keeps the epoch with the best accuracy on the validation rows, 15 % of the
+    rows that are not held out. There is no momentum, schedule or decay, so that effects of settings are
+    visible.
     """
 
     architecture: Literal["mlp", "cnn"] = "mlp"
@@ -461,10 +470,10 @@ class SweptVision(_Classifier):
     def train(
         self, dataset: Dataset, report: Progress, watch: Callable[[np.ndarray], None] | None = None
     ) -> Trained:
-        """Train; `watch` is called with the space of all rows, (n, width), after each epoch.
+        """Train the network. After each epoch, `watch` is called with the space of all rows, (n, width).
 
-        Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch; the best "epoch", from
-        1.
+        The metadata of the result are "losses", "accuracies" (on validation rows) and "test_accuracies" of
+        each epoch, and "epoch", the number of the best one, counted from 1.
         """
         import torch
 
@@ -532,12 +541,13 @@ class SplitPictures:
 
 
 def split_pictures(dataset: Dataset) -> SplitPictures:
-    """Pixels, classes, and training, validation and test rows, the same for every `SweptVision`.
+    """Return the pixels, the classes, and the training, validation and test rows. They are the same for every
+    `SweptVision`.
 
     Raises
     ------
     SpaceError
-        Missing labels, fewer than two classes, pictures of several sizes.
+        A label is missing, there are fewer than two classes, or pictures differ in size.
     """
     names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
     if len(set(names)) < 2 or (names == "").any():
@@ -571,8 +581,8 @@ def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
 
 
 def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
-    """A network of "encoder" and "head"; its weights are drawn from torch's generator; `size` is (1, height,
-    width)."""
+    """A network with the parts "encoder" and "head". Its weights are drawn from torch's generator. `size` is
+    (1, height, width)."""
     from torch import nn
 
     activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]

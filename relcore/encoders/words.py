@@ -1,4 +1,5 @@
-"""load_words: word spaces by name. Two are bundled; others come from gensim-data or from files."""
+"""`load_words`: load a word space by its name. Two are bundled; others come from gensim-data or from
+files."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
 from relcore.spaces.space import LatentSpace
 
-# Word categories, for colour, from the analogy questions of Mikolov et al. (2013).
+# Categories of words, used for colours. They come from the analogy questions of Mikolov et al. (2013).
 
 
 @cache
 def word_categories() -> dict[str, str]:
-    """Lower-case word → category; ``assets/words/word_categories.py`` writes the file."""
+    """The category of each word, by the word in lower case. ``assets/words/word_categories.py`` writes the
+    file."""
     from relcore.files.tables import table_of
 
     table = table_of(Path(str(files("relcore") / "data" / "words" / "categories.tsv")))
@@ -36,7 +38,7 @@ def categorise(words: Sequence[str]) -> list[str]:
 # The word vectors of gensim-data.
 
 _WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
-# name → packed size in bytes, rows, dimensions, training data
+# name → compressed size in bytes, number of rows, dimensions, training data
 MODELS = {
     "word2vec-google-news-300": (1_743_563_840, 3_000_000, 300, "Word2Vec, 100 billion words of Google News"),
     "glove-wiki-gigaword-50": (69_182_535, 400_000, 50, _WIKI),
@@ -68,13 +70,13 @@ def folder() -> Path:
 
 
 def downloaded_file(name: str) -> Path | None:
-    """The model's file on this machine, or None."""
+    """The model's file on this machine; None if it is not downloaded."""
     path = folder() / name / f"{name}.gz"
     return path if path.is_file() else None
 
 
 def fetch(name: str) -> Path:
-    """The model's file, downloaded if needed; raises a SpaceError if that fails."""
+    """The model's file, which is downloaded if needed. Raises a SpaceError if the download fails."""
     here = downloaded_file(name)
     if here is not None:
         return here
@@ -89,7 +91,7 @@ def fetch(name: str) -> Path:
             " there, or choose a bundled space"
         )
     try:
-        # Only the path is requested; otherwise gensim runs code from the download.
+        # Only the path is requested, because otherwise gensim would run code from the download.
         return Path(gensim.downloader.load(name, return_path=True))
     except Exception as error:  # gensim's checksum raises a bare Exception
         raise SpaceError(
@@ -105,19 +107,20 @@ BUNDLED = {
 
 
 def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:
-    """A word space: bundled (with categories as labels and corpus counts), from a file, or from gensim-data.
+    """Load a word space that is bundled, in a file, or in gensim-data. A bundled space has categories as
+    labels, and counts of the corpus.
 
     Parameters
     ----------
     name_or_path : str or Path
         ``"word2vec-novels"``, ``"fasttext-novels"``, a name in `relcore.encoders.words.MODELS`, or a path.
     limit : int, optional
-        Load only the first words, which are the most frequent.
+        The number of words to load. The first words are the most frequent ones.
 
     Raises
     ------
     SpaceError
-        An unknown name, a failed download, an invalid file.
+        The name is unknown, the download fails, or the file is invalid.
 
     Examples
     --------
