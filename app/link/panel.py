@@ -50,7 +50,6 @@ from relcore.spaces.space import LatentSpace
 
 _HAVE = {"few": "A few pairs", "none": "No pair", "shared": "Test: hide the shared ids"}
 _TOLD = {
-    "shared": "A test: most pairs are hidden, and the links found are compared with them.",
     "none": "Only the shapes of the two spaces are compared.",
     "few": "Rows that you know to be the same thing: three pairs or more, better 15 to 30.",
 }
@@ -97,16 +96,19 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     def number(name: str, key: str, low: float, high: float, usual: float | None, **look: Any) -> Any:
         return setting_widget(fields[name], f"bootstrap.{key}", usual, low, high, width=140, **look)
 
-    _say_if_paired(workspace, n_shared)
+    above = st.container(horizontal=True, gap="small", vertical_alignment="center")
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         titles = {have: _HAVE[have] for have in haves}
         usual = "shared" if "shared" in haves else "few" if n < ENOUGH else "none"
         have = segments("Start from", titles, f"bootstrap.have-{'-'.join(haves)}-{usual}", usual)
         chosen = st.container(horizontal=True, width="content", vertical_alignment="bottom")
         details = st.popover("Method details", icon=":material/tune:", key="bootstrap.details")
-    st.caption(f"{_TOLD[have]} {rows_it_takes(source, target)}" if have == "none" else _TOLD[have])
+    with above:
+        _say_if_paired(workspace, n_shared, have == "shared")
     if have == "shared":
         _offer_unpaired(workspace, source)
+    else:
+        st.caption(f"{_TOLD[have]} {rows_it_takes(source, target) if have == 'none' else ''}")
     with details:
         method = setting_widget(fields["method"], "bootstrap.method")
         usual = PAPER_ROWS if method == "paper" and n > PAPER_ROWS else None
@@ -145,19 +147,23 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     return BootstrapSetup(workspace.source, workspace.target, source, target, spec, details)
 
 
-def _say_if_paired(workspace: Workspace, n_shared: int) -> None:
-    """If the spaces share ids, say that they need no links. Draw buttons that open Explore and the
-    example."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        if n_shared >= FEWEST_SHARED:
-            told = f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
-            st.markdown(f"{told} Here you can test Link on them.", width="content")
-            look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
-            if st.button("Compare these rows in Explore", **look):
-                go(EXPLORE)
-        if workspace.models[:2] != BUNDLED:
-            look = {"icon": ":material/match_word:", "type": "tertiary", "key": "bootstrap.example"}
-            st.button("Open an example: two models of words", on_click=_open_example, **look)
+def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
+    """If the spaces share ids, say that they need no links, or what the test does. Draw buttons that open
+    Explore and the example."""
+    if n_shared >= FEWEST_SHARED:
+        told = (
+            f"**A test: the pairs of {n_shared:,} shared rows are hidden, then searched.** So each link can"
+            " be checked."
+            if test
+            else f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
+        )
+        st.markdown(told, width="content")
+        look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
+        if st.button("Compare these rows in Explore", **look):
+            go(EXPLORE)
+    if workspace.models[:2] != BUNDLED:
+        look = {"icon": ":material/match_word:", "type": "tertiary", "key": "bootstrap.example"}
+        st.button("Open an example: two models of words", on_click=_open_example, **look)
 
 
 def _open_example() -> None:
@@ -345,7 +351,7 @@ def _use_button(
         key="bootstrap.use",
         icon=":material/star:",
         disabled=not result.kept or (used and not chosen and missing > 0),
-        type="primary" if outcome.linked else "secondary",
+        type="primary" if outcome.linked and not outcome.known else "secondary",
         width="stretch",
         help=(
             "Scores these pairs, too, on all pages."
@@ -363,8 +369,7 @@ def _use_button(
             f"{'The links are in use. ' * used}Scores need {compute.LEAST_HELD_OUT} confirmed pairs: select"
             f" {missing} more below."
             if missing > 0
-            else "All pages then compare the linked rows:"
-            f" {counted(len(anchors), 'link')} as anchors, {scored} to measure the scores."
+            else f"{counted(len(anchors), 'link')} become the anchors of all pages. Scores use {scored}."
         )
     if clicked:
         if chosen or not used:
@@ -405,7 +410,15 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
 
 
 def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
-    """If the true pairs are known, draw a sample of the links, and all hidden pairs that were missed."""
+    """If the true pairs are known, draw a sample of the links, and the hidden pairs without a link."""
+    if not links:
+        pairs = outcome.wrong()
+        st.subheader("Wrong guesses", anchor=False)
+        caption(f"{len(pairs):,} of {outcome.n_hidden:,} hidden pairs. None is kept as a link.")
+        if pairs:
+            table, look = _table(setup, pairs)
+            st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
+        return
     places, wrong = (
         np.arange(n := len(links)),
         [row for row, (own, other) in enumerate(links) if own != other],
@@ -414,30 +427,40 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
         middle = (n - _SAMPLED) // 2
         some = places[:_SAMPLED], places[middle : middle + _SAMPLED], places[-_SAMPLED:], wrong[-_SAMPLED:]
         places = np.unique(np.concatenate(some).astype(int))
-    listed, missed = st.columns([1.6, 1], gap="large") if n else (None, st.container())
-    if listed:
-        with listed:
-            st.subheader("From the surest link to the least sure", anchor=False)
-            told = (
-                f"All {n:,} links are right" if not wrong else f"{n - len(wrong):,} of {n:,} links are right"
-            )
-            caption(f"{told} in this test. Here are some of them{', with wrong ones' * bool(wrong)}.")
-            table, look = _table(setup, sample := [links[place] for place in places])
-            table.insert(0, "rank", places + 1)
-            look["column_config"] |= _add_estimate(table, sample, outcome.result)
-            table["truth"] = ["right" if own == other else "wrong" for own, other in sample]
-            st.dataframe(table, key="bootstrap.sample", hide_index=True, height="content", **look)
-    pairs = outcome.wrong()
+    listed, missed = st.columns([1.6, 1], gap="large")
+    with listed:
+        st.subheader("Some of the links", anchor=False)
+        caption(
+            f"Four of each part{', and some wrong ones' * bool(wrong)}. Rank 1 is the surest."
+            if n > 3 * _SAMPLED
+            else "All links. Rank 1 is the surest."
+        )
+        table, look = _table(setup, sample := [links[place] for place in places])
+        table.insert(0, "rank", places + 1)
+        if n > 3 * _SAMPLED:  # say where the ranks jump
+            parts = {range(_SAMPLED): "surest", range(n - _SAMPLED, n): "least sure"}
+            parts |= {range(middle, middle + _SAMPLED): "middle"}
+            named = {place: part for some, part in parts.items() for place in some}
+            table.insert(0, "part", [named.get(place, "wrong") for place in places])
+        look["column_config"] |= _add_estimate(table, sample, outcome.result)
+        table["truth"] = ["right" if own == other else "wrong" for own, other in sample]
+        st.dataframe(table, key="bootstrap.sample", hide_index=True, height="content", **look)
+    ids = shared_ids([setup.source, setup.target])
+    alone = ids[~ids.isin([own for own, _ in outcome.result.kept])]
     with missed:
-        st.subheader("Hidden pairs that were missed", anchor=False)
-        by_chance = round(outcome.n_hidden * (1 - 1 / outcome.n_shared))
-        caption(f"{len(pairs):,} of {outcome.n_hidden:,}. Guessing would miss {by_chance:,}.")
-        if pairs:
-            table, look = _table(setup, pairs)
-            st.dataframe(table, key="bootstrap.list", hide_index=True, height=_height(pairs), **look)
+        st.subheader("Hidden pairs without a link", anchor=False)
+        few = ", or not among the rows searched" * bool(setup.spec.rows)
+        caption(
+            f"{len(alone):,} of {len(ids) - outcome.result.n_seeds:,}: the two rows are not each other's"
+            f" nearest, or the link is too unsure{few}."
+        )
+        if len(alone):
+            table, look = _side(setup.source_spec, alone[:_LISTED])
+            table = table.rename(columns={"id": "row"})
+            st.dataframe(table, key="bootstrap.alone", hide_index=True, height=_height(alone), **look)
 
 
-def _height(pairs: Pairs) -> int | str:
+def _height(pairs: Sequence) -> int | str:
     return 360 if len(pairs) > 9 else "content"
 
 
@@ -465,7 +488,7 @@ def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
     side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
     space = compute.load_space(spec)
     labels = () if space.labels is None else space.labels[space.rows(ids)]
-    if "text" not in side and any(labels):
+    if "text" not in side and 2 * sum(map(bool, labels)) > len(ids):  # mostly blank columns tell nothing
         side["label"] = labels
     return side, look
 

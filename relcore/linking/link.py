@@ -382,17 +382,22 @@ class Outcome(Reported):
     def headline(self) -> str:
         result = self.result
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
-        told, hidden = f"{self.verdict.capitalize()}.", f"{100 * self.share:.1f} %"
+        told = f"{self.verdict.capitalize()}."
         if not n:
             told = f"{told[:-1]}: no link is sure enough to be kept."
-        if self.known and self.n_hidden:
-            told += f" {hidden} of the {self.n_hidden:,} hidden pairs {'are' if n else 'would be'} found."
-        if not n:
+            if self.known and self.n_hidden:
+                told += (
+                    f" Of the guesses for {self.n_hidden:,} hidden pairs, {100 * self.share:.1f} % are right."
+                )
             return told
         links = counted(n, "link") + f" of {n_all:,}" * (n < n_all)
         links += f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
-        share = result.precision[len(result.kept) - 1]
-        return f"{told} Of {links}, an estimated {min(100 * share, 99.9):.1f} % are right."
+        share = f"{min(100 * result.precision[len(result.kept) - 1], 99.9):.1f} %"
+        if self.known:
+            right = sum(own == other for own, other in result.kept) - result.n_seeds
+            right = "All" if right == n else f"{right:,} of"
+            return f"{told} {right} {links} are right. Estimated without the hidden ids: {share}."
+        return f"{told} Of {links}, an estimated {share} are right."
 
     def report(self, **figures: Any) -> Report:
         """A report with the verdict, its reason and the links. If the true pairs are known, it also has the

@@ -51,7 +51,10 @@ def test_what_is_found_is_what_the_function_finds(run, one_queue, pair_of_files,
     assert [line.split("\t")[2] for line in lines[1:61]] == ["seed"] * 10 + ["anchor"] * 50
     assert len(lines) - 1 == len(found["rows"]) >= found["pairs"]
     told = run(*arguments)
-    assert f"{100 * expected.share:.1f} % of the 50 hidden pairs are found." in told
+    links = expected.result.kept[10:]
+    right = sum(own == other for own, other in links)
+    right = "All" if right == len(links) else f"{right:,} of"
+    assert f"{right} {len(links):,} links" in told
     assert json.loads((tmp_path / "recipe.json").read_text())["figure"] == "bootstrap-scores"
 
 
