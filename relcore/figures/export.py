@@ -249,9 +249,7 @@ class Exportable:
         if kind == "json":
             return (json.dumps(recipe, indent=2, ensure_ascii=False) + "\n").encode()
         if kind == "py":
-            ordered = sorted(
-                recipe.items(), key=lambda item: len(str(item[1])) > _LONG
-            )  # short settings come first
+            ordered = sorted(recipe.items(), key=lambda item: len(str(item[1])) > _LONG)  # long ones last
             shown = pformat(dict(ordered), width=100, compact=True, sort_dicts=False)
             return _SCRIPT.format(name=self._slug, recipe=shown).encode()
         if kind == "html":

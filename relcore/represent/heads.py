@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
-_TRAINED_AT_ONCE = 2**31  # bytes of rows that are copied into one array for training
-_READ_AT_ONCE = 2**16  # rows per call, if a row's probabilities do not depend on other rows
+_TRAINED_AT_ONCE = 2**31  # most bytes of rows that are copied into one array for training
+_READ_AT_ONCE = 2**16  # rows per call, if the probabilities of a row do not depend on other rows
 _LEARNING_RATE = 1e-3
-_LEAST, _MOST = 2.0**-8, 2.0**30  # networks rescale rows unless a typical number is in this range
+_LEAST, _MOST = 2.0**-8, 2.0**30  # networks rescale rows if a typical number is outside this range
 
 
 @dataclass(frozen=True)
 class LogisticHead:
-    """Multinomial logistic regression of directions: softmax(u weights + bias), u = (x − mean) / ‖x − mean‖;
-    mean (d,), weights (d, C), bias (C,).
+    """Multinomial logistic regression on directions: softmax(u weights + bias) with u = (x − mean) / ‖x −
+    mean‖. Shapes: mean (d,), weights (d, C), bias (C,).
     """
 
     mean: np.ndarray
@@ -41,7 +41,7 @@ class LogisticHead:
     bias: np.ndarray
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """Probability of each class for rows (m, d), (m, C) float32."""
+        """The probability of each class for rows (m, d), an array (m, C) float32."""
         X = np.asarray(X, dtype=np.float32)
         scores = Engine().map_rows(X, self.weights, mean=self.mean, unit=True, shift=self.bias)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -50,20 +50,19 @@ class LogisticHead:
 
 @dataclass(frozen=True, eq=False)
 class NetworkHead:
-    """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their
-    code).
+    """A network with two hidden layers, as in the code of the stitching experiments of Moschella et al. 2023.
 
-    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is a LayerNorm; the
-    paper's normalises each feature over all rows of a call.
+    Its layers: LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. In "mlp", the norm is a
+    LayerNorm. In "paper", it normalises each feature over all rows of a call.
     """
 
-    weights: list[torch.Tensor]  # on the CPU, because cached heads must not fill a GPU's memory
+    weights: list[torch.Tensor]  # on the CPU, because cached heads must not fill the memory of a GPU
     needs_company: bool
     exponent: int
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
-        """Probability of each class for rows (m, d), (m, C) float32; SpaceError for one row and the "paper"
-        head.
+        """The probability of each class for rows (m, d), an array (m, C) float32. With a "paper" head, a
+        single row raises a SpaceError.
         """
         import torch
 
@@ -87,9 +86,10 @@ Head = LogisticHead | NetworkHead
 def fit_head(
     X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0
 ) -> Head:
-    """A head trained on rows X (n, d) with classes (n,), 0 … n_classes − 1, each of which must occur.
+    """A head trained on rows X (n, d) with `classes` (n,), 0 … n_classes − 1. Each class must occur.
 
-    `kind` is "logistic", which is deterministic, or a network trained for 30 epochs of AdamW: "mlp", "paper".
+    The `kind` "logistic" is deterministic. The kinds "mlp" and "paper" are networks, trained by AdamW for 30
+    epochs.
     """
     return fit_heads([X], [classes], n_classes, kind, random_state)[0]
 
@@ -102,11 +102,11 @@ def fit_heads(
     kind: str = "logistic",
     random_state: int = 0,
 ) -> list[Head]:
-    """One head for the rows (n, d) and classes (n,) of each side, as by `fit_head`.
+    """For the rows (n, d) and the classes (n,) of each side, a head as by `fit_head`.
 
-    Networks for rows of one shape are trained together: their weights are stacked, and all get the same
-    batches. Equal seeds and sides give equal weights on one kind of device; a head trained alone differs by
-    rounding.
+    Networks for rows of the same shape are trained together: their weights are stacked, and all get the same
+    batches. Equal seeds and sides give equal weights on the same kind of device. A head that is trained alone
+    differs by rounding.
     """
     need_one_of("head", kind, HEADS)
     for each in classes:
@@ -121,7 +121,7 @@ def fit_heads(
 def fit_logistic(
     sides: Iterable[np.ndarray], classes: Sequence[np.ndarray], n_classes: int, random_state: int
 ) -> list[LogisticHead]:
-    """Logistic heads on centred unit rows, because the rows of other encoders differ in length."""
+    """Logistic heads, fitted on centred unit rows, because rows of different encoders differ in length."""
     return [_logistic(X, each, n_classes) for X, each in zip(sides, classes, strict=True)]
 
 
@@ -131,7 +131,7 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int) -> LogisticHea
     mean = mean_row(X)
     fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
     weights, bias = fitted.coef_.T, fitted.intercept_
-    if n_classes == 2:  # scikit-learn returns only the second class
+    if n_classes == 2:  # with two classes, scikit-learn returns only the second one
         weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
@@ -143,7 +143,8 @@ def _networks(
     random_state: int,
     over_rows: bool,
 ) -> list[NetworkHead]:
-    """Networks of all sides; those of one shape are trained together if their rows fit in memory."""
+    """The networks of all sides. Those for rows of the same shape are trained together if the rows fit in
+    memory."""
     sides, shapes = list(sides), {}
     for place, X in enumerate(sides):
         shapes.setdefault(X.shape, []).append(place)
@@ -172,7 +173,7 @@ def _train(
     random_state: int,
     over_rows: bool,
 ) -> list[torch.Tensor]:
-    """The weights of a network for each side, stacked; sides are (n, d), classes (n,)."""
+    """The stacked weights of the networks of all sides. Each side is (n, d), with classes (n,)."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -189,21 +190,22 @@ def _train(
 
         def loss_of(batch: torch.Tensor) -> torch.Tensor:
             scores = _scores(weights, rows.index_select(1, batch), over_rows)
-            # The mean over networks would divide each gradient by their number.
+            # A mean over the networks would divide each gradient by their number.
             each = targets.index_select(1, batch).flatten()
             return cross_entropy(scores.flatten(0, 1), each, reduction="sum") / len(batch)
 
         step = Steps(loss_of, optimiser, device)
         for _ in range(_EPOCHS):
             for batch in torch.randperm(rows.shape[1], device=device).split(_BATCH):
-                if len(batch) > 1:  # one row has no variance to normalise by
+                if len(batch) > 1:  # a single row has no variance to normalise by
                     step(batch)
         return [weight.detach().cpu() for weight in weights]
 
 
 def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Tensor]:
-    """The initial weights: factor and shift of the rows, matrix (in, out) and bias of three layers, and for a
-    LayerNorm factors and shifts of two more. Drawn on the CPU, so that they are equal on every machine.
+    """The initial weights: the factor and the shift of the first LayerNorm, and the matrix (in, out) and the
+    bias of three linear layers. For "mlp", the factors and shifts of two more LayerNorms follow. They are
+    drawn on the CPU, so that they are equal on every machine.
     """
     import torch
     from torch import nn
@@ -216,7 +218,7 @@ def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Te
 
 
 def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -> torch.Tensor:
-    """The scores (E, m, C) of E networks with stacked weights, where network e reads the rows X[e] (m, d)."""
+    """The scores (E, m, C) of E networks with stacked weights. Network e gets the rows X[e] (m, d)."""
     import torch
     from torch.nn.functional import batch_norm, layer_norm, silu
 
@@ -237,13 +239,13 @@ def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -
 
 
 def network_exponent(X: np.ndarray) -> int:
-    """The exponent of the power of two by which rows (n, d) are divided, because LayerNorm adds 1e-5 to a
-    variance."""
+    """The exponent of the power of two by which rows (n, d) are divided. They are divided because LayerNorm
+    adds 1e-5 to a variance, which must be small in comparison."""
     typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
     return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
 
 
 def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
-    """The rows divided by 2**exponent, (n, d) float32."""
+    """The rows, divided by 2**exponent: (n, d) float32."""
     X = np.asarray(X, dtype=np.float32)
     return X if not exponent else np.ldexp(X, -exponent)

@@ -1,5 +1,5 @@
-"""Relative spaces: similarities of rows to anchors, where larger means more similar, and the estimator
-RelativeProjection.
+"""Relative spaces: the estimator RelativeProjection, and similarities of rows to anchors. A larger similarity
+means more similar.
 
 A new similarity is a subclass of `Similarity` with a `between`, and a line in
 `relcore.base.names.SIMILARITIES`.
@@ -29,26 +29,27 @@ _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
 
 class Estimator:
-    """The base class of all estimators. It has scikit-learn's interface for pipelines, `clone` and grid
-    searches, but not its base class, whose import takes longer than the app's first picture.
+    """The base class of all estimators. It has the interface of scikit-learn for pipelines, `clone` and grid
+    searches. It does not inherit from scikit-learn's base class, because importing that takes longer than the
+    first picture of the app.
 
-    It has parameters by the names of ``__init__`` and `fit_transform`; a subclass has `fit` and `transform`.
-    After a fit on a DataFrame, `feature_names_in_` are its columns, and `transform` refuses other columns or
-    another order.
+    It provides the parameters, by their names in ``__init__``, and `fit_transform`. Subclasses define `fit`
+    and `transform`. After a fit on a DataFrame, `feature_names_in_` are its columns, and `transform` raises
+    an error for other columns and for another order.
     """
 
-    _needs_target: ClassVar[bool] = False  # whether fit learns from a second space
+    _needs_target: ClassVar[bool] = False  # whether `fit` also gets a second space
     _names_out: np.ndarray | None = None
     _n_features_out: int
     n_features_in_: int
     feature_names_in_: np.ndarray
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name; `deep` has no effect, because no parameter here is an estimator."""
+        """The parameters by name. `deep` has no effect, because no parameter is an estimator."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name; the fitted state changes only at the next fit.
+        """Change parameters by name. The fitted state does not change until the next fit.
 
         Raises
         ------
@@ -65,7 +66,8 @@ class Estimator:
         return self
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Let `transform` return arrays ("default") or DataFrames ("pandas") with the rows' ids or index.
+        """Set what `transform` returns: arrays ("default"), or DataFrames ("pandas") with the ids or the
+        index of the rows.
 
         scikit-learn's global configuration is ignored, because results here must not depend on it.
         """
@@ -75,13 +77,13 @@ class Estimator:
         return self
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
-        """The names of the columns of `transform`, (d_out,): the target's columns or the anchors' ids if
-        known, else "procrustes0", "procrustes1", …
+        """The names (d_out,) of the columns that `transform` returns. If they are known, these are the
+        columns of the target or the ids of the anchors. Otherwise, they are "procrustes0", "procrustes1", ….
 
         Raises
         ------
         SpaceError
-            Not fitted, or `input_features` that differ from those of the fit.
+            The estimator is not fitted; `input_features` differ from those of the fit.
         """
         self._need_fitted()
         known = getattr(self, "feature_names_in_", None)
@@ -118,7 +120,7 @@ class Estimator:
             raise not_fitted(f"{type(self).__name__}: expected a fitted estimator; call fit first")
 
     def _sees(self, X: Any, width: int, width_out: int, names_out: np.ndarray | None = None) -> None:
-        """Keep the widths of a fit, and the names of its columns if they have names."""
+        """Store the widths of a fit and, if its columns have names, the names."""
         vars(self).pop("feature_names_in_", None)  # set by an earlier fit
         if (names := column_names(X)) is not None:
             self.feature_names_in_ = names
@@ -127,7 +129,8 @@ class Estimator:
     def _paired_matrices(
         self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32
     ) -> list[np.ndarray]:
-        """Both sides of paired rows as matrices; their numbers of rows are not yet compared."""
+        """Both sides of paired rows, as matrices. Whether they have the same number of rows is not checked
+        here."""
         if Y is None:
             raise SpaceError(
                 f"{names[1]}: expected a matrix (n, d), got None; {type(self).__name__} requires y to be"
@@ -143,8 +146,8 @@ class Estimator:
         names: np.ndarray | None = None,
         by_block: bool = False,
     ) -> np.ndarray:
-        """X as float32, after a check of its width and column names against the fit, or against the
-        arguments; `by_block` as in `matrix`."""
+        """X as float32. Its width and its column names must be those of the fit; if `width` and `names` are
+        given, those. `by_block` has the same meaning as in `matrix`."""
         self._need_fitted()
         names = getattr(self, "feature_names_in_", None) if width is None else names
         given, width = column_names(X), width or self.n_features_in_
@@ -164,7 +167,8 @@ class Estimator:
         return X
 
     def _as_output(self, rows: np.ndarray, X: Any) -> np.ndarray:
-        """The output of `transform` for X: these rows, or a DataFrame of them after `set_output`."""
+        """The output of `transform` for X: these rows as an array, or as a DataFrame if `set_output` says
+        so."""
         if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
             return rows
         import pandas as pd
@@ -174,7 +178,7 @@ class Estimator:
 
 
 def column_names(X: Any) -> np.ndarray | None:
-    """The names (d,) of the columns of a DataFrame of any library; None unless all are texts."""
+    """The names (d,) of the columns of a DataFrame of any library. If not all names are texts, None."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
@@ -182,7 +186,7 @@ def column_names(X: Any) -> np.ndarray | None:
 
 
 def not_fitted(message: str) -> SpaceError:
-    """A `SpaceError` that is also scikit-learn's `NotFittedError`."""
+    """A `SpaceError` that is also a `NotFittedError` of scikit-learn."""
     from sklearn.exceptions import NotFittedError
 
     class NotFitted(SpaceError, NotFittedError):
@@ -193,16 +197,17 @@ def not_fitted(message: str) -> SpaceError:
 
 
 def need_finite(result: np.ndarray, name: str = "X") -> None:
-    """Raise a SpaceError unless all numbers of a result of X are finite.
+    """Raise a SpaceError unless all numbers of a result are finite.
 
-    A NaN in X makes every number computed from it NaN, and the result is far smaller to check than X.
+    The result is checked instead of X, because it is far smaller, and every number that is computed from a
+    NaN in X is NaN.
     """
     if not np.isfinite(result).all():
         raise SpaceError(f"{name}: expected finite numbers, got NaN or infinity; drop these rows")
 
 
 def mean_of(space: LatentSpace) -> np.ndarray:
-    """The cached `mean_row` of a space, (d,), read-only."""
+    """The `mean_row` (d,) of a space. It is cached and read-only."""
     if space not in _means:
         _means[space] = mean_row(space.vectors, Engine().mean(space.vectors))
         _means[space].flags.writeable = False
@@ -210,8 +215,8 @@ def mean_of(space: LatentSpace) -> np.ndarray:
 
 
 def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
-    """The negative distance of each row to each anchor, by a metric of SciPy, in float64: (n, d), (k, d)
-    → (n, k) float32."""
+    """The negative distances (n, k) float32 of rows (n, d) to anchors (k, d). They are computed in float64 by
+    a metric of SciPy."""
     from scipy.spatial.distance import cdist
 
     out = np.empty((len(X), len(anchors)), dtype=np.float32)
@@ -226,13 +231,14 @@ def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.nda
 
 
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Whether each row of X (n, d) equals a row of `others` (k, d) to the last bit of float32, (n,) bool."""
+    """Whether each row of X (n, d) equals a row of `others` (k, d), to the last bit of float32: (n,) bool."""
     known = set(map(bytes, np.ascontiguousarray(others, dtype=np.float32)))
     return np.array([bytes(row) in known for row in np.ascontiguousarray(X, dtype=np.float32)], dtype=bool)
 
 
 class AnchorAxes(NamedTuple):
-    """The singular value decomposition of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), float64, read-only.
+    """The singular value decomposition P S Qᵀ of unit anchors A (k, d), with w = min(k, d). Arrays are
+    float64 and read-only.
 
     Attributes
     ----------
@@ -250,21 +256,22 @@ class AnchorAxes(NamedTuple):
 
     @classmethod
     def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
-        """The decomposition of unit anchors; for a small set it is cached, because maps, scores and
-        differences share it."""
+        """The decomposition of unit anchors. For a small set it is cached, because maps, scores and
+        differences use the same one."""
         anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
         compute = _anchor_axes if anchors.size <= _KEPT_AXES else _anchor_axes.__wrapped__
         return compute(anchors.tobytes(), anchors.shape)
 
 
-_NO_AXIS = 1e-12  # times the largest singular value: an axis with less is only rounding
-_KEPT_AXES = 2**19  # numbers in the largest set of anchors whose axes are cached: 10 MB each, 16 sets
+_NO_AXIS = 1e-12  # times the largest singular value; axes with less are only rounding errors
+_KEPT_AXES = 2**19  # most numbers in a set of anchors whose axes are cached; 16 sets of 10 MB each
 
 
 @lru_cache(maxsize=16)
 def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
-    """The decomposition by eigenvectors of the smaller of A Aᵀ and AᵀA, in a third of the time of an SVD.
-    Axes of small singular values are inexact, but every use multiplies them by these values."""
+    """The decomposition, from the eigenvectors of A Aᵀ or AᵀA, whichever is smaller. This takes a third of
+    the time of an SVD. Axes with small singular values are inexact, but are always multiplied by these
+    values."""
     A = np.frombuffer(content, dtype=np.float32).reshape(shape).astype(np.float64)
     wide = A if len(A) <= A.shape[1] else A.T
     known = Engine().eigh(wide @ wide.T)[1][:, ::-1]
@@ -279,11 +286,11 @@ def _anchor_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
 
 
 def inverse_root(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
-    """The whitening matrix (K + ridge · I)^(−1/2) (k, k), where K = A Aᵀ are the cosines between unit anchors
-    A (k, d)."""
+    """The whitening matrix (K + ridge · I)^(−1/2), an array (k, k). K = A Aᵀ are the cosines between the unit
+    anchors A (k, d)."""
     axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)
     root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
-    root[np.diag_indices_from(root)] += rest  # for directions in which K is 0
+    root[np.diag_indices_from(root)] += rest  # the value for directions in which K is 0
     return root
 
 
@@ -293,16 +300,16 @@ class Similarity:
     Attributes
     ----------
     anchors_ : array (k, d)
-        The anchors for `between`, minus the mean if there is one.
+        The anchors that `between` gets. If there is a mean, it is subtracted.
     """
 
     anchors_: np.ndarray
-    # Whether `relative` multiplies unit rows by `basis_` (d, k), as whitening needs.
+    # Whether `relative` multiplies unit rows by `basis_` (d, k); whitening needs this.
     linear: ClassVar[bool] = False
-    learns: ClassVar[bool] = False  # whether `fit` reads the rows that `clustered_rows` draws
+    learns: ClassVar[bool] = False  # whether `fit` uses the rows that `clustered_rows` draws
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
-        """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
+        """Store the anchors (k, d) of the space X (n, d). `settings` is the `RelativeProjection`."""
         self.anchors_ = centred(anchors, mean)
         return self
 
@@ -311,12 +318,12 @@ class Similarity:
         return self.between(centred(X, mean), self.anchors_)
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-        """The similarities of centred rows and centred anchors, (m, d), (k, d) → (m, k)."""
+        """The similarities (m, k) of centred rows (m, d) to centred anchors (k, d)."""
         raise NotImplementedError
 
 
 class Cosine(Similarity):
-    """The cosine, −1 … 1; 0 if the row or the anchor is zero."""
+    """The cosine, −1 … 1. It is 0 if the row or the anchor is zero."""
 
     basis_: np.ndarray
     linear: ClassVar[bool] = True
@@ -324,7 +331,7 @@ class Cosine(Similarity):
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
         self.basis_ = self.anchors_.T
-        if settings.whiten:  # times the symmetric root (K + λ · I)^(−1/2), K = A Aᵀ, computed in float64
+        if settings.whiten:  # whitening: times the symmetric root (K + λ · I)^(−1/2), K = A Aᵀ, in float64
             root = inverse_root(self.anchors_, settings.ridge)
             self.basis_ = self.basis_ @ root.astype(np.float32)
         return self
@@ -334,7 +341,7 @@ class Cosine(Similarity):
 
 
 class Angular(Cosine):
-    """1 − angle / π, 0 … 1: the cosine on the scale of a metric on the sphere."""
+    """The similarity 1 − angle / π, 0 … 1. The angle is a metric on the sphere."""
 
     linear: ClassVar[bool] = False
 
@@ -347,32 +354,35 @@ class Angular(Cosine):
 
 
 class Euclidean(Similarity):
-    """−‖x − a‖₂, at most 0. Invariant to rotations, reflections and shifts; scales with the space."""
+    """The similarity −‖x − a‖₂, at most 0. It is invariant to rotations, reflections and shifts; it scales
+    with the space."""
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return negative_distance(X, anchors, "euclidean")
 
 
 class L1(Similarity):
-    """−‖x − a‖₁, at most 0. Invariant to shifts only, because it depends on the axes."""
+    """The similarity −‖x − a‖₁, at most 0. It is invariant only to shifts, because it depends on the axes."""
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         return negative_distance(X, anchors, "cityblock")
 
 
 class Quantised(Similarity):
-    """The inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7; their code).
+    """The inner product of the centroid of a row and the centroid of an anchor (Moschella et al. 2023, Fig.
+    7, and their code).
 
-    Ward clustering of the fitted rows and the anchors as unit rows, cut at the distance `threshold` (theirs:
-    1, 1.5, 2). Its memory grows with the square of the rows, so only `clustered_rows` are clustered; other
-    rows get the nearest of the `centroids_` (c, d).
+    The centroids come from Ward clustering of the fitted rows and the anchors, as unit rows. The clustering
+    is cut at the distance `threshold` (in the paper: 1, 1.5, 2). Its memory grows with the square of the
+    number of rows, so only `clustered_rows` are clustered. Every other row gets the nearest of the
+    `centroids_` (c, d).
     """
 
     centroids_: np.ndarray
     learns: ClassVar[bool] = True
 
     def __init__(self, threshold: float | None = None) -> None:
-        self.threshold = threshold  # None: the threshold of the `RelativeProjection`
+        self.threshold = threshold  # if None, the threshold of the `RelativeProjection`
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
@@ -391,11 +401,12 @@ class Quantised(Similarity):
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        need_finite(X)  # the result would not show a NaN, because centroids are finite
+        need_finite(X)  # check here, because centroids are finite, so a NaN would not be in the result
         return self._nearest(unit_rows(X, mean)) @ self._nearest(self.anchors_).T
 
     def _nearest(self, X: np.ndarray) -> np.ndarray:
-        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2), so with one more column the nearest has the largest product.
+        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2), so with one more column, the nearest centroid has the largest
+        # product.
         offsets = np.vecdot(self.centroids_, self.centroids_) / -2
         queries = np.column_stack([X, np.ones(len(X), np.float32)])
         found = nearest(queries, np.column_stack([self.centroids_, offsets]), 1, unit=False)
@@ -403,36 +414,39 @@ class Quantised(Similarity):
 
 
 def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
-    """The ascending row numbers (m,) from which a similarity learns, besides the anchors; all n if these are
-    few."""
+    """The row numbers (m,), ascending, of the rows from which a similarity learns, besides the anchors. If n
+    is at most `max_rows`, these are all rows."""
     room = max(max_rows - n_anchors, 1)
     return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
 
 
 @dataclass(eq=False)
 class RelativeProjection(Estimator):
-    """Describe each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
+    """Describe each row by its similarities to the anchors: absolute rows (n, d) become relative rows (n, k).
 
-    ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not
-    change when the space is rotated, reflected or scaled; with centring, nor when it is shifted.
+    ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine, relative rows
+    do not change if the space is rotated, reflected or scaled. With centring, they also do not change if it
+    is shifted.
 
     Parameters
     ----------
     similarity : one of `names.SIMILARITIES`, or a `Similarity`
         "quantised" is the inner product of cluster centroids (Fig. 7 of the paper).
     center : bool
-        Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al.
-        2023.
+        Whether to subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces
+        Moschella et al. 2023.
     whiten : bool
-        Multiply by the symmetric root (K + ridge · I)^(−1/2), where K are the cosines (k, k) between anchors:
-        near-duplicate anchors then count only once. This is the Nyström feature map, used as a shared
-        coordinate system; cosine only.
+        Whether to multiply by the symmetric root (K + ridge · I)^(−1/2), where K are the cosines (k, k)
+        between anchors. Then near-duplicate anchors count only once. This is the Nyström feature map, used as
+        a shared coordinate system. It needs the cosine.
     ridge : float
-        λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
+        The number λ of the whitening, above 0. The trace of K is k, so λ = 1 counts as much as one average
+        anchor.
     threshold : float
-        Distance at which "quantised" cuts the clustering; the others do not use it.
+        Distance at which the clustering is cut. Only "quantised" uses it.
     n_anchors : int
-        Number of rows of X that are drawn as anchors if `fit` is given none; all if X has fewer.
+        Number of rows of X that are drawn as anchors if `fit` gets no anchors. If X has fewer rows, all are
+        anchors.
     random_state : int
         Seed of this draw.
 
@@ -440,7 +454,8 @@ class RelativeProjection(Estimator):
     ----------
     mean_ : array (d,) or None
     anchors_ : array (k, d)
-        Centred if `center`; of length 1 if the similarity depends on directions only.
+        The anchors. They are centred if `center`, and of length 1 if the similarity depends only on
+        directions.
     feature_names_in_ : array (d,)
         The columns of X if it is a DataFrame.
 
@@ -473,17 +488,18 @@ class RelativeProjection(Estimator):
         anchors: MatrixLike | Sequence[int] | Sequence[str] | None = None,
         mean: np.ndarray | None = None,
     ) -> Self:
-        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), ids of X (k,), such as
-        those of `select_anchors`, or other vectors (k, d).
+        """Compute the mean of X (n, d) and store the anchors. `anchors` are row numbers of X (k,), ids of X
+        (k,), for example from `select_anchors`, or vectors (k, d).
 
-        Without anchors, rows are drawn, the same ones for row-aligned spaces. `y` is ignored; pipelines pass
-        it. `mean` is the `mean_row` of X if it is known, which saves a pass over X.
+        If no anchors are given, rows are drawn; spaces with the same number of rows get the same row numbers.
+        `y` is ignored; it exists because pipelines pass it. `mean` is the `mean_row` of X, if it is known; it
+        saves a pass over X.
 
         Raises
         ------
         SpaceError
-            No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown
-            similarity, whitening of anything but the cosine.
+            No anchors; row numbers outside X; widths that differ; numbers that are not finite; an unknown
+            similarity; whitening with a similarity other than the cosine.
         """
         given, X = X, matrix(X, by_block=True)
         n, width = X.shape
@@ -518,11 +534,11 @@ class RelativeProjection(Estimator):
         return self
 
     def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> Self:
-        """Fit to a space that is not available as a whole, from its mean (d,), anchor vectors (k, d) and rows
-        (m, d).
+        """Fit to a space of which only the mean (d,), the anchor vectors (k, d) and some rows (m, d) are
+        available.
 
-        Similarities that learn from rows read only those of `clustered_rows`, so these give the same result
-        as all rows.
+        The rows should be those of `clustered_rows`. Similarities that learn from rows use only these, so the
+        result is the same as with all rows.
         """
         if isinstance(self.similarity, Similarity):  # an instance with settings; a copy of it is fitted
             similarity = copy(self.similarity)
@@ -543,10 +559,10 @@ class RelativeProjection(Estimator):
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
+        """The similarities (n, k) float32 of the rows X (n, d) to the anchors.
 
-        Cosine and quantised: −1 … 1; angular: 0 … 1; Euclidean and L1: at most 0; others have no fixed range.
-        A vector that is zero (after centring) has cosine 0 to everything.
+        Ranges: cosine and quantised −1 … 1; angular 0 … 1; Euclidean and L1 at most 0. Other similarities
+        have no fixed range. A vector that is zero after centring has cosine 0 to all anchors.
         """
         rows = self._check_width(X, by_block=True)
         relative = self.similarity_.relative(rows, self.mean_)
@@ -555,7 +571,7 @@ class RelativeProjection(Estimator):
 
 
 def _listed_or_matrix(anchors: Any) -> np.ndarray:
-    """Row numbers or ids as an array (k,), vectors as a matrix (k, d)."""
+    """The anchors as an array: (k,) for row numbers and for ids, (k, d) for vectors."""
     if isinstance(anchors, Sequence) and not isinstance(anchors, str):
         listed = all(np.isscalar(one) for one in anchors)
     else:
@@ -563,7 +579,7 @@ def _listed_or_matrix(anchors: Any) -> np.ndarray:
     return np.asarray(anchors) if listed else matrix(anchors, "anchors")
 
 
-# Anchors: strategies that choose them, diagnostics, and audits of pairs.
+# Anchors: strategies that select them, diagnostics of a set, and audits of pairs.
 
 
 USUAL_ANCHORS = 300
@@ -572,9 +588,10 @@ USUAL_ANCHORS = 300
 def usual_anchors(n: int) -> int:
     """The default number of anchors of n rows: 300 as in the papers, but at most a fifth of the rows.
 
-    By 24 anchors of 120 words, 94 % of the other words are nearest to themselves; by 12 it is 76 %, by 60 it
-    is 98 %, but then only half of the words are left to be scored (8 draws of the bundled words). With fewer
-    than 50 rows there are up to 10 anchors, at most half of the rows.
+    Measured with 120 of the bundled words (8 draws): by similarities to 24 anchors, 94 % of the other words
+    are nearest to the same word in the second space. With 12 anchors it is 76 %. With 60 it is 98 %, but only
+    half of the words are left to be scored. If there are fewer than 50 rows, up to 10 are anchors, but at
+    most half of the rows.
     """
     return max(1, min(USUAL_ANCHORS, max(n // 5, min(n // 2, 10))))
 
@@ -589,23 +606,25 @@ def select_anchors(
     pool: int | None = None,
     random_state: int = 0,
 ) -> np.ndarray:
-    """The ids (n_anchors,) of anchors chosen in this space; zero vectors are never chosen.
+    """Select anchors of a space. Returns their ids (n_anchors,). Zero vectors are never selected.
 
     Parameters
     ----------
     space : LatentSpace, or matrix (n, d) in any form
-        Rows without ids have "0", "1", … as ids.
+        Rows without ids have the ids "0", "1", ….
     strategy : one of `names.STRATEGIES`
-        Strategies of Moschella et al. 2023 (their code): uniform; the row farthest in angle from all anchors
-        so far; the row nearest to each k-means centroid; the most frequent rows; the same number from each
-        label, with more from others if a label is too small.
+        Most are strategies of Moschella et al. 2023 and their code. "random" draws uniformly.
+        "farthest-point" repeatedly adds the row with the largest angle to its nearest anchor. "k-means" takes
+        the row nearest to each centroid. "most-frequent" takes the most frequent rows. "class-balanced" takes
+        the same number of rows from each label; if a label has too few rows, more from others.
     pool : int, optional
-        Choose only among the `pool` most frequent rows (the paper's code: 1,000, 5,000, 10,000).
+        Select only among the `pool` most frequent rows (in the code of the paper: 1,000, 5,000, 10,000).
 
     Raises
     ------
     SpaceError
-        More anchors than distinct candidates, an unknown strategy, "class-balanced" without labels.
+        More anchors than distinct candidates; an unknown strategy; "class-balanced" for a space without
+        labels.
 
     Examples
     --------
@@ -639,8 +658,8 @@ def select_anchors(
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
-    """These ids as a list, after a check. Raises a SpaceError if an id is repeated, or if its row is zero in
-    a space."""
+    """The ids as a list, after a check. Raises a SpaceError if there are no ids, if an id is repeated, and if
+    a row is zero in one of the spaces."""
     ids = list(ids)
     if not ids:
         raise SpaceError("anchors: expected at least one id, got none")
@@ -657,8 +676,8 @@ def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
     return ids
 
 
-# The strategies: each returns the rows of n anchors among `candidates` (m,), which are row numbers by
-# descending frequency.
+# The strategies. Each returns the row numbers of n anchors, from `candidates` (m,): row numbers by descending
+# frequency.
 
 
 def at_random(
@@ -688,11 +707,11 @@ def farthest_point(
 def farthest_order(
     similarity: Callable[[int], np.ndarray], n: int, start: int, delta: float = 0.0, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy farthest-point order of n rows under 1 − similarity, starting at row `start`, until the next row
-    is nearer than δ.
+    """The greedy farthest-point order of n rows, with the distance 1 − similarity. It starts at row `start`,
+    and ends when the next row is nearer than δ.
 
-    Returns at most `most` rows, and the distance of each to the nearest earlier row, 1 for the first. The
-    distances never rise, so the order at a larger δ is a prefix.
+    Returns at most `most` rows, and the distance of each row to the nearest earlier row, which is 1 for the
+    first row. Distances never increase, so the order for a larger δ is a prefix of that for a smaller δ.
     """
     order, distances = [int(start)], [1.0]
     nearest = similarity(start).copy()
@@ -715,7 +734,7 @@ def k_means(
     from sklearn.cluster import MiniBatchKMeans
 
     directions = _directions(space, candidates)
-    # Mini-batches take a tenth of the time of full k-means.
+    # k-means with mini-batches takes a tenth of the time of full k-means.
     k_means = MiniBatchKMeans(n_anchors, batch_size=4096, n_init=1, random_state=int(rng.integers(2**31)))
     return candidates[_nearest_rows(k_means.fit(directions).cluster_centers_, directions)]
 
@@ -724,7 +743,7 @@ def _nearest_rows(centres: np.ndarray, directions: np.ndarray) -> np.ndarray:
     similarity, chosen = unit_rows(centres) @ directions.T, np.empty(len(centres), dtype=np.int64)
     for centre, row in enumerate(similarity):
         chosen[centre] = np.argmax(row)
-        similarity[:, chosen[centre]] = -np.inf  # another centre with the same nearest row takes its next one
+        similarity[:, chosen[centre]] = -np.inf  # another centroid may have the same nearest row
     return chosen
 
 
@@ -739,7 +758,8 @@ def class_balanced(
     shuffled = shuffled[space.labels[shuffled] != ""]
     if len(shuffled) < n_anchors:
         raise SpaceError(f"n_anchors: expected at most {len(shuffled)}, the labelled rows, got {n_anchors}")
-    # Take the first row of every class, then the second of every class, until there are enough.
+    # Take the first row of every class, then the second row of every class, and so on, until there are
+    # enough.
     labels = pd.Series(space.labels[shuffled])
     turn, place = labels.groupby(labels).cumcount(), np.unique(labels, return_inverse=True)[1]
     return shuffled[np.lexsort((place, turn))[:n_anchors]]
@@ -752,8 +772,8 @@ def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
 # Diagnostics of a set of anchors: rank, condition, coverage and near-duplicates.
 
 _SAMPLED_ROWS = 1000
-_DUPLICATE = 0.9  # cosine of near-duplicates
-_SAME, _MANY = 1 - 1e-4, 0.05  # cosine of anchors that coincide; share of the anchors
+_DUPLICATE = 0.9  # least cosine of near-duplicates
+_SAME, _MANY = 1 - 1e-4, 0.05  # least cosine of coinciding anchors; least share for a warning
 
 
 @dataclass(frozen=True)
@@ -765,15 +785,17 @@ class AnchorDiagnostics:
     singular_values : array (min(k, d),)
         Singular values of the centred unit anchors, descending.
     rank : int
-        Numerical rank; below min(k, d) some anchors are combinations of others.
+        Numerical rank. If it is below min(k, d), some anchors are linear combinations of others.
     condition_number : float
-        Largest over smallest singular value, 1 … ∞; if it is large, the inverse amplifies noise.
+        Largest singular value ÷ smallest singular value, 1 … ∞. If it is large, the inverse amplifies noise.
     effective_rank : float
-        exp of the entropy of the normalised squared singular values, 1 … min(k, d) (Roy and Vetterli 2007).
+        The exponential of the entropy of the normalised squared singular values, 1 … min(k, d) (Roy and
+        Vetterli 2007).
     coverage, coverage_random : float
-        Mean cosine between a row and its nearest anchor, −1 … 1, and the same for as many random anchors.
+        Mean cosine between a row and its nearest anchor, −1 … 1: for these anchors, and for as many random
+        ones.
     near_duplicates : tuple of (id, id, cosine)
-        Anchor pairs with a cosine above .9, closest first.
+        Pairs of anchors with a cosine above .9, highest cosine first.
     """
 
     n_anchors: int
@@ -789,7 +811,7 @@ class AnchorDiagnostics:
 def diagnose_anchors(
     space: LatentSpace, anchor_ids: Sequence[str], *, random_state: int = 0
 ) -> AnchorDiagnostics:
-    """Diagnostics of the anchors after centring and scaling to length 1; SpaceError as in
+    """The diagnostics of anchors, which are first centred and scaled to length 1. Raises as
     `shared_anchors`."""
     ids = shared_anchors(anchor_ids, space)
     mean = mean_of(space)
@@ -827,7 +849,7 @@ def diagnose_anchors(
 
 
 def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
-    """A warning if at least 5 % of the anchors coincide with another anchor; else ""."""
+    """A warning if at least 5 % of the anchors coincide with another anchor; otherwise ""."""
     ids = shared_anchors(anchor_ids, space)
     sample = space.vectors[:: -(-len(space) // _SAMPLED_ROWS)]
     anchors = unit_rows(space.vectors[space.rows(ids)], mean_row(sample))
@@ -848,23 +870,23 @@ TRUSTED = 0.6  # share of the pairs on which the rotation is fitted
 ROUNDS = 10
 FOLDS = 10
 FALSE_SHARE = 0.05
-FEWEST = 10  # pairs; fewer than this do not determine a rotation
+FEWEST = 10  # least number of pairs; fewer do not determine a rotation
 _JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches below which pairs are counted as wrong
-_COUNTED = 0.9  # quantile below which pairs are counted to name suspects
+_COUNTED = 0.9  # quantile of the mismatches below which pairs are counted to name suspects
 _NEVER_RIGHT = 0.25  # quantile of the mismatches below which right pairs are not expected
 _TAIL_SHARE = 0.025
 _MOST_WRONG = 1 - TRUSTED
-_TAIL = (8, 40)  # largest number of degrees of freedom; pairs per degree above two
-_NEAREST = 1e-4  # pairs with a smaller 1 − agreement agree equally
-_SILENT = 1e-9  # times the largest singular value; the trusted pairs lack directions below it
+_TAIL = (8, 40)  # most degrees of freedom; number of pairs per degree above two
+_NEAREST = 1e-4  # least 1 − agreement; pairs below it count as equal
+_SILENT = 1e-9  # times the largest singular value; in directions below it, trusted pairs have no spread
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The agreement (k, k) of source i with target j, −1 … 1, with the pairs on the diagonal, and the
-    suspects.
+    """The audit of k pairs: the `agreement` (k, k) of source i with target j, −1 … 1, and the suspect pairs.
+    The pairs are on the diagonal.
 
-    On average, at most a share `false_share` of the suspects are right pairs.
+    On average, at most the share `false_share` of the suspects are right pairs.
     """
 
     agreement: np.ndarray
@@ -876,7 +898,8 @@ class Audit:
 
     @cached_property
     def mismatched(self) -> np.ndarray:
-        """The agreement of sources with targets of other pairs (mismatches), ascending, (k · (k − 1),)."""
+        """The agreement of all mismatches (sources with targets of other pairs), an ascending array (k · (k −
+        1),)."""
         k = len(self.agreement)
         return np.sort(self.agreement[~np.eye(k, dtype=bool)])
 
@@ -886,10 +909,11 @@ class Audit:
 
     @cached_property
     def n_wrong(self) -> float:
-        """The estimated number of wrong pairs (Storey 2002), within `wrong_interval`. It assumes that wrong
-        pairs agree as mismatches do, and counts pairs below values that right pairs rarely reach."""
+        """The estimated number of wrong pairs (Storey 2002), which lies in `wrong_interval`. It is assumed
+        that the agreement of wrong pairs is distributed as that of mismatches. Pairs are counted below an
+        agreement that right pairs rarely have."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
-        # Take the smallest estimate plus three standard errors, because right pairs can only raise an
+        # Take the smallest estimate plus three standard errors, because right pairs can only increase an
         # estimate.
         n, share = min(below, key=lambda one: (one[0] + 3 * np.sqrt(one[0] * (1 - one[1]))) / one[1])
         return float(np.clip(n / share, *self.wrong_interval))
@@ -898,9 +922,10 @@ class Audit:
     def wrong_interval(self) -> tuple[int, int]:
         """The 95 % interval of the number of wrong pairs.
 
-        Of w wrong pairs, the number below quantile q of the mismatches is binomial (w, q). The upper end is
-        the largest w for which so few pairs there are plausible; it assumes nothing about right pairs. The
-        lower end assumes that no right pair agrees less than three quarters of the mismatches do.
+        If w pairs are wrong, the number of wrong pairs below the quantile q of the mismatches is binomial (w,
+        q). The upper end is the largest w for which the observed number of pairs below q is plausible. It
+        assumes nothing about right pairs. The lower end assumes that every right pair agrees more than a
+        quarter of the mismatches do.
         """
         from scipy.special import bdtr, bdtrc
 
@@ -917,8 +942,8 @@ class Audit:
 
     @cached_property
     def _behind(self) -> np.ndarray:
-        """The share of mismatches that agree more than each pair, (k,), 0 … 1. Each row's mean agreement with
-        mismatches is subtracted first, because some rows agree with all others."""
+        """For each pair, the share of mismatches that agree more, (k,), 0 … 1. First the mean agreement of
+        each row with its mismatches is subtracted, because some rows agree with all others."""
         off_diagonal = ~np.eye(len(self.agreement), dtype=bool)
         others = np.where(off_diagonal, self.agreement, 0)
         n = len(others) - 1 - off_diagonal
@@ -929,15 +954,15 @@ class Audit:
 
     @cached_property
     def _counted(self) -> float:
-        """The number of pairs that agree as little as mismatches (Storey 2002), from which suspects are
-        named; it may include right pairs."""
+        """The number of pairs that agree as little as mismatches (Storey 2002). It is used to name suspects,
+        and may include right pairs."""
         below = np.quantile(self.mismatched, _COUNTED)
         return float(min((self.of_pairs < below).sum() / _COUNTED, len(self.of_pairs)))
 
     def chance_if_right(self, agreement: np.ndarray) -> np.ndarray:
-        """The share of right pairs that agree at most this much. Their log(1 − agreement) is modelled by a
-        Student's t around the median, with the width from the lower quartile of the pairs not counted as
-        wrong."""
+        """The share of right pairs with at most this agreement. The log(1 − agreement) of right pairs is
+        modelled by a Student's t distribution around the median. Its width comes from the lower quartile of
+        the pairs that are not counted as wrong."""
         from scipy.special import stdtr
 
         right = self.of_pairs[self.ranking[int(self._counted) :]]
@@ -948,19 +973,21 @@ class Audit:
 
     @property
     def decided(self) -> bool:
-        """Whether the pairs can be judged: at most 40 % are wrong, so the fit is valid, and right pairs
-        rarely agree as little as the median mismatch."""
+        """Whether the pairs can be judged. Two conditions must hold: at most 40 % of the pairs are wrong, so
+        the fit is valid; and right pairs rarely agree as little as the median mismatch."""
         if self._counted > _MOST_WRONG * len(self.of_pairs):
             return False
         return bool(self.chance_if_right(np.median(self.mismatched)) <= _MOST_WRONG * self.false_share)
 
     @cached_property
     def suspects(self) -> np.ndarray:
-        """The suspect pairs, least agreement first; none unless the audit is `decided`.
+        """The indices of the suspect pairs, least agreement first. If the audit is not `decided`, there are
+        none.
 
-        Two conditions bound the number n of suspects. Among the n pairs that agree least, the expected number
-        of wrong ones is `_counted` times the share of mismatches that agree less than the next pair. And
-        right pairs rarely agree so little, by Benjamini and Hochberg (1995) with `chance_if_right`.
+        Two conditions limit the number n of suspects. First, among the n pairs that agree least, the expected
+        number of wrong pairs must be large enough. It is `_counted` times the share of mismatches that agree
+        less than the next pair. Second, right pairs must rarely agree so little, by the method of Benjamini
+        and Hochberg (1995) with `chance_if_right`.
         """
         if not self.decided or self._counted == 0:
             return self.ranking[:0]
@@ -973,13 +1000,13 @@ class Audit:
 
 
 def audit_pairs(X: np.ndarray, Y: np.ndarray, false_share: float = FALSE_SHARE) -> Audit:
-    """The audit of pairs of centred unit rows of two spaces, (k, d_source) and (k, d_target).
+    """The audit of k pairs of centred unit rows: X (k, d_source) and Y (k, d_target).
 
-    A rotation is fitted ten times on the 60 % of the pairs that agree best. Agreement is the cosine between
-    the rotated source and the target; for a trusted pair, the rotation is fitted without it. `false_share`,
-    above 0 and below 1, is that of the `Audit`.
+    A rotation is fitted ten times, each time on the 60 % of the pairs that agree best (the trusted pairs).
+    The agreement of a pair is the cosine between the rotated source row and the target row. For a trusted
+    pair, the rotation is fitted without this pair. `false_share` is that of the `Audit`, above 0 and below 1.
 
-    Raises SpaceError: fewer than 10 pairs, or numbers of rows that differ.
+    Raises a SpaceError for fewer than 10 pairs, and if X and Y have different numbers of rows.
     """
     if len(X) != len(Y) or len(X) < FEWEST:
         raise SpaceError(

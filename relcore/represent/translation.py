@@ -1,4 +1,4 @@
-"""Maps between absolute spaces, fitted on paired rows: direct maps, and one through the relative space."""
+"""Maps between absolute spaces, fitted on paired rows: direct maps, and a map through the relative space."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Translation(Estimator):
     target_mean_: np.ndarray
 
     def fit(self, source: MatrixLike, target: MatrixLike) -> Self:
-        """Learn the map from paired rows, source (k, d_source) and target (k, d_target)."""
+        """Fit the map to paired rows: source (k, d_source) and target (k, d_target)."""
         given = source, target
         source, target = self._paired_matrices(("source", "target"), source, target, np.float64)
         if len(source) != len(target):
@@ -54,8 +54,8 @@ class _Translation(Estimator):
         return self
 
     def transform(self, X: MatrixLike, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target) float32, minus the target row
-        `less`."""
+        """Map source rows (n, d_source) into the target space, and subtract the target row `less`: (n,
+        d_target) float32."""
         given, X = X, self._check_width(X, by_block=True)
         mean = self.source_mean_ if self._centred else None
         rows = Engine().map_rows(X, self.matrix_, mean=mean, shift=self.target_mean_ - less)
@@ -65,14 +65,16 @@ class _Translation(Estimator):
 
 @dataclass(eq=False)
 class Procrustes(_Translation):
-    """The rotation or reflection with one scale factor that brings paired rows closest (Schönemann 1966).
+    """The rotation or reflection, with a scale factor, that minimises the distances between paired rows
+    (Schönemann 1966).
 
-    Between different widths the matrix (d_source, d_target) has orthonormal rows or columns.
+    If the widths differ, the matrix (d_source, d_target) has orthonormal rows or orthonormal columns, up to
+    the factor.
 
     Parameters
     ----------
     scale : bool
-        Also fit one factor for all axes.
+        Whether to fit a scale factor, the same for all axes.
 
     Examples
     --------
@@ -90,18 +92,18 @@ class Procrustes(_Translation):
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         engine = Engine()
         rotation, singular_values = engine.rotation(engine.product(source.T, target))
-        keeps = rotation.shape[0] <= rotation.shape[1]  # then it keeps the lengths of all rows
+        keeps = rotation.shape[0] <= rotation.shape[1]  # the map keeps the lengths of all rows
         spread = np.linalg.norm(source if keeps else engine.product(source, rotation)) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
     def inverse_transform(self, X: MatrixLike) -> np.ndarray:
-        """Target rows in the source space, (n, d_target) → (n, d_source) float32, by the pseudo-inverse;
-        directions that the target lacks get the source's mean.
+        """Map target rows (n, d_target) into the source space by the pseudo-inverse: (n, d_source) float32.
+        In directions that the target lacks, rows get the mean of the source.
 
         Raises
         ------
         SpaceError
-            Not fitted, rows of another width, or a map that sends all rows to one point.
+            The map is not fitted; rows of another width; a map that sends all rows to a single point.
         """
         self._need_fitted()
         X = self._check_width(X, self._n_features_out, self._names_out, by_block=True)
@@ -120,7 +122,7 @@ class Procrustes(_Translation):
 
 @dataclass(eq=False)
 class LeastSquares(_Translation):
-    """The linear map with the smallest squared error; among several, the one with the smallest norm.
+    """The linear map with the smallest squared error. If there are several, the one with the smallest norm.
 
     Examples
     --------
@@ -155,14 +157,14 @@ class Affine(LeastSquares):
     _centred: ClassVar[bool] = True
 
 
-# Alignment of one map of the rows with another, for display.
+# Alignment of a map of the rows with another map, for display.
 
 
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The coordinates (n, c) after the Procrustes alignment to the reference: shift, rotation or reflection,
-    and one factor; float32.
+    """The coordinates after Procrustes alignment to the reference, (n, c) float32. The alignment is a shift,
+    a rotation or reflection, and a scale factor.
 
-    Rows that are NaN in either map are ignored. Raises SpaceError for different shapes.
+    Rows that are NaN in either map are ignored. Raises a SpaceError if the shapes differ.
     """
     if coordinates.shape != reference.shape:
         raise SpaceError(
@@ -173,18 +175,18 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     centre = reference[known].mean(axis=0, dtype=np.float64)
     moved = coordinates - coordinates[known].mean(axis=0, dtype=np.float64)
     spread = np.sum(moved[known] ** 2)
-    if spread > 0:  # a map that is a single point can only be shifted
+    if spread > 0:  # if a map is a single point, it can only be shifted
         rotation, values = Engine().rotation(moved[known].T @ (reference[known] - centre))
         moved = moved @ rotation * (values.sum() / spread)
     return (moved + centre).astype(np.float32)
 
 
-# Pruning: anchors far enough from each other for a stable inverse (Maiorca et al. 2024).
+# Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The first anchor of each pruning, (ω,); those for a smaller ω are a prefix of those for a larger
-    one."""
+    """The index of the first anchor of each pruning, (ω,). The result for a smaller ω is a prefix of that for
+    a larger ω."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -208,28 +210,30 @@ class InverseRelativeProjection(Estimator):
     ----------
     method : {"pruned", "ridge", "whitened"}
     omega : int
-        Number of prunings to average, each from another first anchor; "pruned" only.
+        Number of prunings to average; each starts at a different anchor. Only for "pruned".
     delta : float
-        A pruning adds the farthest anchor under ``1 − |cos|`` until that is nearer than this, 0 … 1; 0 keeps
-        all.
+        A pruning repeatedly adds the farthest anchor, by the distance ``1 − |cos|``. It stops if this
+        distance is below `delta`, 0 … 1. With 0, all anchors are kept.
     ridge : float
-        λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
+        The number λ, above 0. The trace of K is k, so λ = 1 counts as much as one average anchor.
     lengths : {"paper", "mean"}
-        "paper" is the formula above, which shortens rows whose direction the anchors span only in part.
-        "mean" (ours) gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
+        "paper" is the formula above. It shortens rows whose direction is only partly in the span of the
+        anchors. "mean" (ours) gives every row the mean length: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     Attributes
     ----------
     matrix_ : array (d_source, d_target) float32
         W.
     encoder_, decoder_ : array (d_source, k), (k, d_target) float32
-        The two parts of W: from centred rows to relative rows, and from these to the target.
+        The two factors of W. The first maps centred rows to relative rows; the second maps relative rows to
+        the target.
     scale_ : float
         ‖a_y‖.
     kept_ : tuple of arrays
-        Anchors of each pruning, in the order in which they were added.
+        The indices of the anchors of each pruning, in the order in which they were added.
     condition_numbers_ : array (ω,)
-        Condition number of each inverted matrix: A_y[Sᵢ], K_y + λI, or its root; inf without full rank.
+        Condition number of each inverted matrix: A_y[Sᵢ] ("pruned"), K_y + λI ("ridge"), or the root of the
+        latter ("whitened"). It is inf if the matrix lacks full rank.
     rank_ : int
         Number of directions of the target that translated rows span.
 
@@ -263,15 +267,16 @@ class InverseRelativeProjection(Estimator):
         source_mean: np.ndarray | None = None,
         target_mean: np.ndarray | None = None,
     ) -> Self:
-        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target).
+        """Compute the matrix from paired anchors: source (k, d_source) and target (k, d_target).
 
-        The means that centre the rows, for example those of the whole space; default: the anchors' means.
+        `source_mean` and `target_mean` centre the rows, for example the means of the whole spaces. By
+        default, they are the means of the anchors.
 
         Raises
         ------
         SpaceError
-            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all anchors
-            on one line, a δ that keeps only one; invalid settings.
+            Unpaired anchors; fewer than two anchors; numbers that are not finite; an anchor at the mean;
+            anchors that all lie on one line; a δ that keeps only one anchor; invalid settings.
         """
         need_one_of("method", self.method, INVERSES)
         need_one_of("lengths", self.lengths, ("paper", "mean"))
@@ -313,8 +318,8 @@ class InverseRelativeProjection(Estimator):
         return int(np.linalg.matrix_rank(self.decoder_))
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Source rows in the target space, (n, d_source) → (n, d_target) float32. A row at the source's mean
-        becomes the target's mean.
+        """Translate source rows (n, d_source) into the target space, (n, d_target) float32. A row at the mean
+        of the source is translated to the mean of the target.
         """
         given, X = X, self._check_width(X, by_block=True)
         of_source = {"mean": self.source_mean_, "unit": True}
@@ -330,12 +335,13 @@ class InverseRelativeProjection(Estimator):
         return self._as_output(rows, given)
 
     def relative(self, X: MatrixLike) -> np.ndarray:
-        """Source rows relative to the anchors, (n, d_source) → (n, k) float32; whitened if the method is."""
+        """The relative rows (n, k) float32 of source rows (n, d_source). With the method "whitened", they are
+        whitened."""
         X = self._check_width(X, by_block=True)
         return Engine().map_rows(X, self.encoder_, mean=self.source_mean_, unit=True)
 
     def inverse_transform(self, relative: MatrixLike) -> np.ndarray:
-        """Relative rows in the target space, (n, k) → (n, d_target) float32."""
+        """Translate relative rows (n, k) into the target space, (n, d_target) float32."""
         self._need_fitted()
         rows = Engine().map_rows(self._check_width(relative, len(self.decoder_)), self.decoder_)
         rows = (unit_rows(rows) if self.lengths == "mean" else rows) * np.float32(self.scale_)
@@ -354,15 +360,15 @@ class InverseRelativeProjection(Estimator):
     def _shrunk(self, anchors: np.ndarray) -> np.ndarray:
         power = -1 if self.method == "ridge" else -0.5
         decoder, values = Engine().shrunk(anchors, self.ridge, power)
-        # If there are more anchors than dimensions, the other eigenvalues of K are 0.
+        # If there are more anchors than dimensions, the remaining eigenvalues of K are 0.
         ends = np.maximum(values[[-1, 0]], 0) * (1, len(anchors) <= len(values)) + self.ridge
         self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), (ends[:1] / ends[1:]) ** -power
         return decoder
 
 
 class PrunedDecoder(NamedTuple):
-    """The mean of the inverses of ω prunings, (k, d) float64, with the anchors and condition number of
-    each."""
+    """The mean of the inverses of ω prunings, (k, d) float64, and the anchors and the condition number of
+    each pruning."""
 
     delta: float
     omega: int
@@ -374,11 +380,11 @@ class PrunedDecoder(NamedTuple):
 def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
-    """The decoders of unit anchors (k, d) for each δ and each ω, ω ascending."""
+    """The decoders of unit anchors (k, d), for each δ and each ω. The values of ω must ascend."""
     orders = pruning_orders(anchors, max(omegas), min(deltas), random_state)
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
-        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # with a small δ, prunings keep the same anchors
+        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # if δ is small, prunings keep the same anchors
         for done, (order, distances) in enumerate(orders, start=1):
             kept.append(order[distances >= delta])
             members = np.sort(kept[-1])
@@ -397,11 +403,12 @@ _STEPS = 10
 def pruning_orders(
     anchors: np.ndarray, omega: int, delta: float = 0.0, random_state: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The farthest-point order of unit anchors (k, d) for each of ω prunings, and the distance at which each
-    anchor is added; down to δ or below.
+    """For each of ω prunings, the farthest-point order of unit anchors (k, d), and the distance at which each
+    anchor is added. The order ends at a distance of δ or below.
     """
     starts = first_anchors(len(anchors), omega, random_state)
-    # Orders are cached down to a multiple of a step of δ, so that a moving slider finds them in the cache.
+    # Orders in the cache end at a multiple of a step of δ, so that they also serve for other positions of a
+    # slider.
     least = math.floor(_STEPS * delta) / _STEPS
     anchors = np.ascontiguousarray(anchors, dtype=np.float32)
     return _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
@@ -411,8 +418,8 @@ def pruning_orders(
 def _orders(
     anchors: bytes, shape: tuple[int, int], starts: bytes, least: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The farthest-point order of unit anchors, float32, from each start, until the next anchor is nearer
-    than `least`."""
+    """The farthest-point order of unit anchors (float32) from each start. It ends when the next anchor is
+    nearer than `least`."""
     rows = np.frombuffer(anchors, np.float32).reshape(shape)
     similarity = np.abs(rows @ rows.T)
     return [
@@ -422,8 +429,9 @@ def _orders(
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
-    """The pseudo-inverse pinv(Aᵀ) of unit anchors (m, d), (m, d) float64, and the condition number of A. Both
-    come from eigenvalues of the smaller Gram matrix, in a tenth of the time of an SVD.
+    """The pseudo-inverse pinv(Aᵀ) of unit anchors A (m, d), an array (m, d) float64, and the condition number
+    of A. Both come from the eigenvalues of the smaller Gram matrix, which takes a tenth of the time of an
+    SVD.
     """
     engine, A = Engine(), anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
@@ -436,9 +444,9 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovery_errors(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """The errors of recovered rows (n, d), one table row for each. `cosine` compares found and true
-    directions from the mean (d,), 0 if either has none; `error` is the distance relative to the true row's
-    length."""
+    """A table of the errors of recovered rows (n, d), one line per row. `cosine` compares the directions of
+    the recovered row and of the true row from the mean (d,); it is 0 if one of them lies at the mean. `error`
+    is the distance of the two, divided by the length of the true row."""
     if rows.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
     cosine = np.vecdot(unit_rows(rows, mean), unit_rows(true, mean))
@@ -474,7 +482,7 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     raise SpaceError(f"anchors: {reason}")
 
 
-# Representations of a pair of spaces, and stitching methods, which translate one space to another.
+# Representations of a pair of spaces, and stitching methods, which translate one space into another.
 
 
 RowMap = Callable[[np.ndarray], np.ndarray]
@@ -483,7 +491,8 @@ REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
 
 @dataclass(frozen=True)
 class ProjectionSpec:
-    """The parameters of `RelativeProjection` except `whiten`, which is another representation.
+    """The parameters of `RelativeProjection` except `whiten`. (With `whiten`, it is a different
+    representation.)
 
     Examples
     --------
@@ -521,7 +530,8 @@ class ProjectionSpec:
     __post_init__ = check
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
-        """An unfitted projection; a whitened one always uses the cosine."""
+        """An unfitted projection with these parameters. If it whitens, its similarity is always the
+        cosine."""
         similarity = "cosine" if whiten else self.similarity
         return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
 
@@ -529,16 +539,16 @@ class ProjectionSpec:
 def represent(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[np.ndarray, ...]:
-    """Each space as "absolute" (n, d), "relative" or "whitened" (n, k), or rotated into the target
-    ("procrustes").
+    """The representation of each space: "absolute" (n, d), "relative" or "whitened" (n, k), or "procrustes",
+    for which the spaces are rotated into the target.
 
-    Procrustes is a reference: it uses both spaces and the same anchors. The matrices are read-only, because
-    caches share them.
+    "procrustes" is a reference that uses both spaces and the same anchors. The matrices are read-only,
+    because caches share them.
 
     Raises
     ------
     SpaceError
-        Anchors that a space lacks, repeated anchors, or none; an unknown representation.
+        Anchors that a space lacks; repeated anchors; no anchors; an unknown representation.
     """
     vectors = tuple(space.vectors for space in match.spaces)
     maps = representation_maps(match, representation, anchor_ids, spec)
@@ -553,7 +563,8 @@ def represent(
 def representation_maps(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[RowMap, ...]:
-    """For each space, a function from rows (m, d) to their representation (m, w), as in `represent`."""
+    """For each space, a function that maps rows (m, d) to their representation (m, w), which is that of
+    `represent`."""
     need_one_of("representation", representation, REPRESENTATIONS)
     vectors = [space.vectors for space in match.spaces]
     if representation == "absolute":
@@ -561,7 +572,7 @@ def representation_maps(
     rows = match.source.rows(shared_anchors(anchor_ids, *match.spaces))
     if representation == "procrustes":
         target = vectors.pop(1)
-        mean = mean_row(target)  # the same map as Invert uses
+        mean = mean_row(target)  # the same map as in Invert
         first, *others = (
             partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors
         )
@@ -570,14 +581,15 @@ def representation_maps(
     return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in vectors)
 
 
-# Stitching methods (`names.METHODS`): maps from the rows of an encoder to the input of the head of another.
+# Stitching methods (`names.METHODS`): maps from the rows of one encoder to the input of another encoder's
+# head.
 
 Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
 
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Settings of the projections and the inverses; the whitened inverse takes `ridge`."""
+    """Settings of the projections and the inverses. The whitened inverse also uses `ridge`."""
 
     center: bool = setting(True, label="Centre first", help="Subtract each space's mean row first.")
     ridge: float = setting(0.3, label="Whitening ridge λ", above=0, metavar="λ", help="Of the whitening.")
@@ -596,7 +608,8 @@ class MethodSettings:
 
 @dataclass(frozen=True)
 class FittedSpace:
-    """One space: training rows (n, d), anchors (k, d), and the mean of the training rows (d,)."""
+    """The data of a space from which maps are fitted: training rows (n, d), anchors (k, d), and the mean of
+    the training rows (d,)."""
 
     train: np.ndarray
     anchors: np.ndarray
@@ -604,14 +617,15 @@ class FittedSpace:
 
 
 def representation(heads: str, side: FittedSpace, settings: MethodSettings) -> Rows:
-    """A function from a space's rows to the input of heads of this kind (`names.Method.heads`)."""
+    """A function that maps rows of a space to the input of heads of this kind (`names.Method.heads`)."""
     return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
 
 
 def fit_translation(
     method: str, source: FittedSpace, target: FittedSpace, settings: MethodSettings, random_state: int
 ) -> Rows | None:
-    """A function from absolute rows of the source to rows of the target, or None if the method has none."""
+    """A function that translates absolute rows of the source into rows of the target. None if the method
+    translates no rows."""
     return METHODS[method].load()(source, target, settings, random_state)
 
 
