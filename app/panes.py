@@ -262,7 +262,9 @@ def show(
     selected."""
     scene, view = drawing.found
     if len(single):
-        scene = replace(scene, caption=f"Ring: found in both models; dashed: in one. {scene.caption}")
+        scene = replace(
+            scene, caption=f"Ring: found in both models, dashed: in one; {scene.caption.partition('; ')[2]}"
+        )
     with st.container(key="panes"):
         linked_scatter(
             scene,

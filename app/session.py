@@ -141,7 +141,7 @@ def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[Sp
     known = _distinct((*present.spaces, *spaces, source, target))
     if present.models == BUNDLED and ends.isdisjoint(BUNDLED):
         known = tuple(spec for spec in known if spec not in BUNDLED)
-        announce("The example has left: Undo brings it back.")
+        announce("Undo brings the example back.")
     reduction = Workspace().reduction if ends.isdisjoint(present.models) else present.reduction
     edit(step, spaces=known, source=source, target=target, reduction=reduction)
 

@@ -9,7 +9,7 @@ from app.anchors.lists import headline_metric, step_between
 from app.jobs import scores
 from app.workspace import Workspace, strategy_of
 from relcore.base.names import METRICS, STRATEGIES
-from relcore.base.numbers import MINUS, counted, short
+from relcore.base.numbers import MINUS, counted, percent, short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Interval, Score
 from relcore.spaces.matching import Match
@@ -51,6 +51,8 @@ def draw(workspace: Workspace, pair: Match) -> None:
     form, (now, before, moved) = workspace.form, effect(workspace, pair)
     steps = []
     first = headline_metric(now)
+    if (share := now["mrr"].top1) is not None:
+        st.metric("Nearest row the same", percent(float(share)), width="content", help=_SAME)
     for metric in sorted(now, key=lambda metric: metric != first):
         score = now[metric]
         change, help_ = moved.get(metric), score.describe()
@@ -85,6 +87,7 @@ def _anchors_in_words(workspace: Workspace) -> str:
     return counted(len(workspace.anchors), f"{how} anchor")
 
 
+_SAME = "The share of the held-out rows whose nearest row in the other space is the same row."
 _ABOUT = (
     "Only held-out rows are scored, never an anchor. An arrow shows the score of the anchors before, and how"
     " much it changed, if the 95 % interval of the paired difference, on at most"

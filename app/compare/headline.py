@@ -115,7 +115,7 @@ def _verdict(found: Score) -> str:
     chance = f"chance ({percent(1 / found.n)})"
     if found <= found.null.high:
         return f"No more than {chance}."
-    return f"{'Far above' if found.top1 * found.n > 10 else 'Above'} {chance}, but most differ."
+    return f"{'Far above' if found.top1 * found.n > 10 else 'Above'} {chance}."
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
@@ -126,7 +126,7 @@ def _brief(shares: dict[str, str], found: Score) -> str:
         *absolute,
         f"chance {percent(1 / found.n)}",
     ]
-    brief = " · ".join(told).replace("about ", "≈ ").replace(" %", "\u00a0%")
+    brief = " · ".join(told).replace("about ", "≈\u00a0").replace(" %", "\u00a0%")
     return f'<span class="relscope-brief">{brief}</span>'
 
 

@@ -52,6 +52,7 @@ def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tupl
 FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # size in pixels: the inspected picture, a picture in a list
 MOST_SHOWN = 60  # most texts or pictures shown of a selection
+ALIKE = 0.99  # cosine of almost the same vector
 MOST_LISTED = 1000  # most ids listed of a selection
 STYLE = Path(__file__).parents[2] / "assets" / "items.css"
 # Tells screen readers what the shading of a row shows.
@@ -82,7 +83,7 @@ def inspector(pair: Match) -> None:
         _many(pair, chosen, rows, items, found)
         return
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
-    identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
+    identifier = chosen[0] if chosen else _example(pair, [*pivots, *map(str, pair.ids[:10])])
     if not chosen:
         st.caption("Nothing is selected: click a point, or draw with the lasso. An example:")
     _one(pair, identifier, items)
@@ -135,6 +136,14 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
             width="stretch",
             key="inspector.pivot",
         )
+
+
+def _example(pair: Match, among: Sequence[str]) -> str:
+    """The first of these rows whose nearest rows have other vectors. If there is none, the first one."""
+    for identifier in among:
+        if neighbours_of(pair, identifier, 1).filter(like="cosine").to_numpy().max(initial=0) < ALIKE:
+            return identifier
+    return among[0]
 
 
 def _neighbours(pair: Match, identifier: str) -> None:
@@ -253,9 +262,7 @@ def found_html(pair: Match, found: Found, items: Items | None) -> str:
     entries = "".join(entry(place, ids[place]) for place in order)
     kind = "relscope-neighbours relscope-found"
     kind += " relscope-texts" if items is not None and items.has_texts else ""
-    heads = (
-        f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])} (in brackets: not near there)</h3>"
-    )
+    heads = f"<h3>Cosine in {plain_html(names[0])} · in {plain_html(names[1])}, highest mean first</h3>"
     return f'<div class="{kind}" data-pair="{found.pair}"><div>{heads}<ol>{entries}</ol></div></div>'
 
 
@@ -266,7 +273,9 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
     st.html(found_html(pair, found, items))
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
-    st.caption(f"The {n} nearest rows of each model, by cosine after centring; the highest mean first. {by}.")
+    st.caption(
+        f"The {n} nearest rows of each model, by cosine after centring (in brackets: not among them). {by}."
+    )
 
 
 def _many(

@@ -18,11 +18,18 @@ function tellOfServer() {
   text.textContent = "Start it again with “make app” or “relscope app”. Your session is saved, and this page comes back by itself.";
 }
 
-export default function ({ setTriggerValue }) {
+export default function ({ data, setTriggerValue }) {
   again = () => setTriggerValue("back", true);
   // Menus and tooltips lie outside of the app's element, but only this element has the colour scheme, so copy it to the root.
   document.documentElement.style.colorScheme = getComputedStyle(document.querySelector(".stApp")).colorScheme;
   if (Object.hasOwn(history, "pushState")) return;
+  // Streamlit keeps a chosen theme for one address; keep it for all places.
+  const keep = Storage.prototype.setItem;
+  Storage.prototype.setItem = function (name, value) {
+    keep.call(this, name, value);
+    const [, version] = /^stActiveTheme-.*(-v\d+)$/.exec(name) ?? [];
+    if (version) for (const place of data) keep.call(this, `stActiveTheme-${new URL(place, location).pathname}${version}`, value);
+  };
   // If the server does not answer, Streamlit's dialog asks about the internet connection, so replace its text.
   new MutationObserver(tellOfServer).observe(document.body, { childList: true });
   // After the pointer has moved a slider of the story, the slider loses the focus, so the arrow keys move between steps again. A slider

@@ -15,6 +15,6 @@ def scripts(*names: str) -> str:
 _mount = st.components.v2.component("relscope_page", js=scripts("page"))
 
 
-def around_the_page() -> None:
-    """Run the scripts of the page. Call this before the address is written."""
-    _mount(key="around-the-page", on_back_change=lambda: None)
+def around_the_page(addresses: list[str]) -> None:
+    """Run the scripts of the page. Call this before the address is written. `addresses` are the places'."""
+    _mount(key="around-the-page", data=addresses, on_back_change=lambda: None)

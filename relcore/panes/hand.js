@@ -10,7 +10,10 @@ const MOST_FOLLOWING = { software: 3000, card: 60000 }; // points that are drawn
 const FEWEST_FOLLOWING = 1000; // where a picture takes longer than SLOW milliseconds, down to so many
 const SLOW = 30;
 const GRASP = 40; // pixels from a star within which the story takes it
-const SYMBOL = 5; // the same where a drag beside the star draws, or stars are many
+const SYMBOL = 5; // the same where stars are many
+const BESIDE = 11; // and where they are few
+const CROWD = 40; // stars
+const TOLD = 6000; // milliseconds for which a movement is told
 const [MOVE, PROBE, SCORE, SLIDE] = [0, 1, 2, 3]; // what the channel is asked for, see `read_request` and `SlidAnswers` in Python
 const OFFERED = 15000; // milliseconds for which fewer anchors are offered
 const HEAD = 8; // bytes of an answer before its numbers: serial and kind
@@ -114,7 +117,7 @@ class Hand {
   starUnder(pane, x, y) {
     const { stars } = pane;
     if (!stars.shown || !pane.flags) return -1;
-    const reach = this.owner.header.worded ? GRASP : Math.max(this.live?.many || DRAWING.has(this.owner.tool) ? SYMBOL : REACH, stars.reach);
+    const reach = this.owner.header.worded ? GRASP : Math.max(stars.rows.length > CROWD ? SYMBOL : BESIDE, stars.reach);
     let [best, nearest] = [-1, reach * reach];
     for (const row of stars.rows) {
       const [px, py] = pane.pixel(row);
@@ -145,6 +148,7 @@ class Hand {
   /* With `still` the pane keeps its map until the release, so that nothing moves under the pointer; the other panes follow. */
   take(pane, row, kind = MOVE, still = false) {
     this.ready();
+    this.tellNoMore();
     this.held = { pane, row, to: row, kind, still: still && this.live?.panes.length > 1 ? pane : null, taken: -1 };
     this.offer(false);
     this.owner.root.classList.add("ls-moving");
@@ -350,6 +354,7 @@ class Hand {
     const number = owner.numberOf(held.row);
     const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
     const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model${this.scored}.` : "";
+    this.told = `★${number}: “${shortened(from)}” → “${shortened(to)}”`;
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();
@@ -396,9 +401,16 @@ class Hand {
   done() {
     if (this.held) this.let();
     this.saved.clear();
+    this.strip.textContent = this.told ?? "";
+    if (this.released) this.telling = setTimeout(() => this.tellNoMore(), TOLD);
     this.released = false;
-    this.strip.textContent = "";
     if (!this.live?.many) this.offer(false);
+  }
+
+  tellNoMore() {
+    clearTimeout(this.telling);
+    this.told = "";
+    if (!this.held) this.strip.textContent = "";
   }
 
   // By keyboard.
@@ -443,7 +455,7 @@ class Hand {
   }
 
   dispose() {
-    for (const timer of [this.timer, this.offered]) clearTimeout(timer);
+    for (const timer of [this.timer, this.offered, this.telling]) clearTimeout(timer);
     this.unwatch?.();
     for (const kind of ["keydown", "keyup"]) document.removeEventListener(kind, this.key);
     this.channel?.close();

@@ -150,7 +150,8 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
     assert "300 of them as queries" in session.captions
     headline = lead_of(session)
     assert re.search(
-        r"same: <b[^>]*>≈ \d+\u00a0%</b> by anchors · <b>.*?</b> in shared axes · chance 0.2\u00a0%", headline
+        r"same: <b[^>]*>≈\u00a0\d+\u00a0%</b> by anchors · <b>.*?</b> in shared axes · chance 0.2\u00a0%",
+        headline,
     )
     assert "580 held-out rows" in headline
     assert "300 of them as queries" in headline
