@@ -221,7 +221,7 @@ def _example(key: str, icon: str, title: str, **does: Any) -> bool:
 def share_number(found: Score, meaning: str) -> str:
     """The share of rows that match, as a large number in HTML. Its chance level and the number of rows stand
     below."""
-    measured = f"By chance {chance(found)}. {found.n_queries:,} words were tried, drawn from {found.n:,}."
+    measured = f"By chance {chance(found)}. Measured on {found.n_queries:,} random words."
     return (
         f'<p class="relscope-number"><b>{percent(found.top1)}</b> <span>{linked_html(meaning)}</span></p>'
         f'<p class="relscope-chance">{linked_html(measured)}</p>'
@@ -520,7 +520,7 @@ def when_it_fails() -> None:
 def stitching() -> None:
     from app.stitch import digits  # not at the top, because the first screen does not need it
 
-    digits.draw(columns, 380 if st.session_state.get(_PRESENTS) else 260)
+    digits.draw(columns, 420 if st.session_state.get(_PRESENTS) else 260)
 
 
 STEPS = (
@@ -585,6 +585,7 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-story { min-height: calc(100vh - 3rem); --relscope-large: 1.25; } /* names and dots of the maps */
 /* The exercise at the lower edge, and the step in the middle of what is left. */
 .st-key-story > :is(:has(> [data-testid="stPopover"]), :has([data-testid="stColumn"])) { margin-top: auto; }
+.st-key-story > :has(.st-key-story-digits) { margin-top: 0; } /* the pad stays under the pen when answers come */
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
 .st-key-story-bar { flex-wrap: nowrap; gap: 0.2rem; }
 .st-key-story-bar :is(button, p) { padding: 0.15rem 0.35rem; min-height: 0; font-size: 0.75rem; }

@@ -37,7 +37,8 @@ OPENS = "relscope.stitch-opens"  # set if Stitch is to open on the digits
 def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
     """Draw the example, with a drawing pad of `size` pixels. `chart` returns the HTML of a chart of shares,
     in which one name is marked."""
-    pad, answers, says = st.columns([1.1, 1.3, 1.2], gap="medium")
+    with st.container(key="story-digits"):
+        pad, answers, says = st.columns([1.1, 1.3, 1.2], gap="medium")
     with says:
         st.html(
             '<p class="relscope-says">Two networks learned to read digits, each by itself. Take the encoder'
