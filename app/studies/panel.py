@@ -174,8 +174,8 @@ def control(runs: StudyRuns) -> None:
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
             st.button(f"{label}{_price(runs)}", **start)
             st.caption(
-                f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Every finished run is saved, so you"
-                f" can leave this page, or stop and resume."
+                f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Finished runs are saved: you can"
+                f" leave this page, or stop and resume. A run that is stopped begins anew."
             )
         return
     # `made` is set if these runs come with Relscope.
@@ -203,19 +203,21 @@ def control(runs: StudyRuns) -> None:
 def _follow(runs: StudyRuns) -> None:
     standing = runs.progress(queue())
     stopping = st.session_state.get(_STOPPING) == runs.spec
+    share = min(1.0, (standing.done + standing.begun) / standing.total)
     if not standing.under_way:
         st.rerun()
     if stopping:
-        saved = f"{standing.done:,} of {counted(standing.total, 'run')}"
-        text = f"Stopping … {saved} saved."
-        st.progress(standing.done / standing.total, text=text)
+        saved = f"{standing.done:,} of {counted(standing.total, 'run')} saved"
+        text = f"Stopping … {saved}. Runs under way begin anew at Resume."
+        st.progress(share, text=text)
         return
-    left = f" · {cost_in_words(standing.seconds_left)} left"
+    # The first run also loads libraries, so the time left is not known before one is done.
+    left = f" · {cost_in_words(standing.seconds_left)} left" if standing.done else ""
     message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         now = f"{standing.running:,} under way" if standing.running else "starting"
         done = f"{standing.done:,} of {counted(standing.total, 'run')} done, {now}"
-        st.progress(standing.done / standing.total, text=f"{done}{left}{message}")
+        st.progress(share, text=f"{done}{left}{message}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=_stop, args=(runs,))
 
 
@@ -294,9 +296,10 @@ def _results(runs: StudyRuns, live: bool) -> None:
         st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
-    answer, colon, rest = report.sentence.partition(": ")
+    sentence = report.sentence.partition(" So far: ")[0] if live else report.sentence  # the bar has counts
+    answer, colon, rest = sentence.partition(": ")
     whole = not colon or "(" in answer  # the sentence has no answer that can be printed apart
-    st.markdown(f"**{plain(report.sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
+    st.markdown(f"**{plain(sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
     chart = _figure(runs, table)
     if chart and not live:
         exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")

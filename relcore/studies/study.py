@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -492,6 +492,7 @@ class StudyProgress:
     seconds_left: float | None = None
     message: str = ""
     stopped: bool = False
+    begun: float = 0.0  # the runs under way, each counted as the share of it that is done
 
     @property
     def under_way(self) -> bool:
@@ -573,17 +574,26 @@ class StudyRuns:
             self._left(queue, here, running) if under_way else None,
             running[0][1].message if running else "",
             bool(states["cancelled"]),
+            sum(share for share, _ in self._shares(queue, running)),
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """Expected seconds until the missing runs are done. A late run is taken to need as long again as it
-        is late."""
+        """Expected seconds until the missing runs are done."""
+        begun = sum(share * plan for share, plan in self._shares(queue, running))
+        expected = self.expected(queue.store, queue.n_workers, own=here)
+        return max(0.0, expected * self.pace(queue.store) - begun / queue.n_workers)
+
+    def _shares(
+        self, queue: JobQueue, running: Sequence[tuple[Job, JobStatus]]
+    ) -> Iterator[tuple[float, float]]:
+        """For each running run, the share of it that is done by the clock or by its own count, at most .9,
+        and its expected seconds."""
         pace = self.pace(queue.store)
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
-        lasted = [(status.seconds, planned[job.key] * pace) for job, status in running]
-        begun = sum(plan - abs(plan - seconds) for seconds, plan in lasted)
-        expected = self.expected(queue.store, queue.n_workers, own=here)
-        return max(0.0, expected * pace - begun / queue.n_workers)
+        for job, status in running:
+            plan = planned[job.key] * pace
+            counted = status.done / status.total if status.total else 0.0
+            yield min(0.9, max(counted, status.seconds / max(plan, 1e-9))), plan
 
     def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:

@@ -10,9 +10,9 @@ from relcore.studies.study import StudyRuns
 
 
 @pytest.mark.parametrize(
-    ("lasted", "left"), [(0.0, 30.0), (5.0, 25.0), (10.0, 20.0), (20.0, 30.0), (40.0, 50.0)]
+    ("lasted", "counted", "left"), [(0, 0, 30), (5, 0, 25), (10, 0, 21), (40, 0, 21), (2, 8, 22)]
 )
-def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted, left):
+def test_the_time_left_falls_with_the_clock_or_the_count_of_a_run(tmp_path, lasted, counted, left):
     study = SimpleNamespace(
         kind="a-study",
         version=1,
@@ -23,5 +23,5 @@ def test_the_time_left_falls_and_grows_where_a_run_lasts_longer(tmp_path, lasted
     queue = SimpleNamespace(store=Store(tmp_path), n_workers=1)
     assert runs._left(queue, True, []) == pytest.approx(40.0), "by the study's own estimate"
     queue.store.put(runs.keys[3], {}, {"settings": {"n": 3}, "seconds": 10.0})
-    running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", seconds=lasted))]
+    running = [(SimpleNamespace(key=runs.keys[0]), JobStatus("running", counted, 10, seconds=lasted))]
     assert runs._left(queue, True, running) == pytest.approx(left)
