@@ -18,7 +18,7 @@ from relcore.base.numbers import counted
 from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import SpaceSpec, load, space_name
 from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
 from relcore.catalog.task import Recipe, SpacesRecipe, recipe_of
@@ -423,7 +423,10 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
 
     def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
         known = {form: scores for form, scores in (result or self._scores()).items() if scores}
-        return scores_exportable(score_table(known), self.to_json(), "relscope-scores")
+        spaces = [space_name(spec) for spec in (self.source, self.target)]
+        drawn = scores_exportable(score_table(known), self.to_json(), _file_name("relscope-scores", spaces))
+        anchors = counted(len(self.anchors), "anchor")
+        return replace(drawn, caption=f"Scores of {spaces[0]} and {spaces[1]} ({anchors})")
 
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair = load_pair(self)

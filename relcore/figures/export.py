@@ -27,7 +27,7 @@ from relcore.base.errors import SpaceError, extra
 from relcore.base.portable import without_paths
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.report import delimited_text
-from relcore.base.text import encodable, harmless
+from relcore.base.text import encodable, harmless, visible
 from relcore.base.writing import write
 from relcore.figures.charts import (
     Diagram,
@@ -194,6 +194,8 @@ class Exportable:
         A function that returns the table to be printed, for small tables.
     page : (theme, recipe in JSON) → bytes, optional
         A function that returns an HTML page, which replaces the Plotly figure.
+    caption : str
+        The caption of the printed table.
     """
 
     name: str
@@ -203,6 +205,7 @@ class Exportable:
     recipe: Mapping[str, Any] | None = None
     latex: Callable[[], pd.DataFrame] | None = None
     page: Callable[[Theme, str | None], bytes] | None = None
+    caption: str = ""
 
     def filename(self, kind: str) -> str:
         return f"{self._slug}.{kind}"
@@ -231,6 +234,8 @@ class Exportable:
                 table = self.latex()
                 look = {"index": False, "escape": True, "float_format": "{:z.3f}".format, "na_rep": "–"}
                 sides = "".join("r" if _has_numbers(table.iloc[:, i]) else "l" for i in range(table.shape[1]))
+                if self.caption:
+                    look["caption"] = re.sub(r"([&%$#_{}])", r"\\\1", visible(self.caption))
                 return harmless(table.to_latex(column_format=sides, **look)).encode()
         if (kind in ("json", "py") and recipe is None) or kind == "tex":
             raise SpaceError(

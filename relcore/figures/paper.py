@@ -598,9 +598,11 @@ def _write_names(
     line = 1.15 * sizes[False] * POINT
     for name in map_names(scene, i, theme, places, size, line, width_of, star * POINT):
         color = mix_colors(name.color, theme.text) if name.color else theme.text
+        plain = {"fontweight": "normal", "fontstyle": "italic", "color": theme.muted} if name.heap else {}
         halo = [withStroke(linewidth=2 if name.color else 1.6, foreground=theme.surface)]
         fontsize, at = sizes[not name.color], (name.x / size[0], name.y / size[1])
-        axes.text(*at, name.text, color=color, fontsize=fontsize, path_effects=halo, zorder=6, **look)
+        drawn = look | {"color": color, "fontsize": fontsize, "path_effects": halo} | plain
+        axes.text(*at, name.text, zorder=6, **drawn)
 
 
 def _title_pane(

@@ -403,7 +403,10 @@ class Scene:
         is none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = self.numbers
-        columns = {"id": encodable(self.ids), **_color_column(self._first, "category"), "anchor": numbers}
+        columns = {"id": encodable(self.ids)}
+        if self.texts is not None:
+            columns["text"] = encodable(self.texts)
+        columns |= {**_color_column(self._first, "category"), "anchor": numbers}
         if self.second:
             columns |= _color_column(self.second, "second category")
         if self.filter:
@@ -494,6 +497,7 @@ class MapName:
     color: str
     x: float
     y: float
+    heap: bool = False  # the number of rows on one spot
 
 
 def map_names(
@@ -525,7 +529,12 @@ def map_names(
     taken, names = np.empty((0, 4)), []
 
     def put(
-        row: int, text: str, color: str, offsets: Sequence[tuple[float, float]], under: np.ndarray
+        row: int,
+        text: str,
+        color: str,
+        offsets: Sequence[tuple[float, float]],
+        under: np.ndarray,
+        heap: bool = False,
     ) -> None:
         nonlocal taken
         half = width_of(text, not color) / 2 + 0.1 * line, (0.5 if color else 0.4) * line
@@ -547,17 +556,17 @@ def map_names(
             if cost == (0, 0):
                 break
         if best:
-            names.append(MapName(row, text, color, float(best[0]), float(best[1])))
+            names.append(MapName(row, text, color, float(best[0]), float(best[1]), heap))
             taken = np.vstack([taken, best[2]])
 
     none, ringed = np.empty((0, 4)), set() if scene.mute else set(ringed_rows(scene).tolist())
 
-    def beside(row: int, text: str, color: str, gap: float) -> None:
+    def beside(row: int, text: str, color: str, gap: float, heap: bool = False) -> None:
         right, up = width_of(text, not color) / 2 + gap + 0.15 * line, 0.9 * gap + 0.3 * line
         sides = [(1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0)]
         offsets = [(right * x, up * y) for x, y in sides]
         above = gap + 0.55 * line
-        put(row, text, color, [*offsets, (0.0, above), (0.0, -above)], none)
+        put(row, text, color, [*offsets, (0.0, above), (0.0, -above)], none, heap)
 
     for row in scene.prominence if ringed and scene.prominence is not None else sorted(ringed):
         if row in ringed:
@@ -569,7 +578,7 @@ def map_names(
         dot = 0.25 * line
         put(row, text, color, offsets, np.hstack([places[rows] - dot, places[rows] + dot]))
     for row, n in _heaps(scene, pane) if scene.named else ():
-        beside(row, f"{n:,} rows here", "", 0.2 * line)
+        beside(row, f"{n:,} rows here", "", 0.2 * line, heap=True)
     for row, text in zip(anchors.tolist(), labels, strict=False):
         if row not in ringed or text.isdigit():  # ringed rows have their name already
             beside(row, text, "", star / 2)
