@@ -72,9 +72,11 @@ def draw_elsewhere() -> None:
         if jobs.pending_jobs():
             follow(jobs.pending_jobs(), dismiss=jobs.forget)
         elif (pair := jobs.pair_to_compare()) and st.session_state.get(session.COMPARE_ENCODED):
+            names = " and ".join(plain_name(space_name(spec)) for spec in pair)
+            st.markdown(f"{names} are encoded.")
             with st.container(horizontal=True):
                 later = {"args": (session.COMPARE_ENCODED, None), "key": "encode.later", "type": "tertiary"}
-                if _compare_button(pair, "the new spaces"):
+                if _compare_button(pair, "them"):
                     _compare(pair)
                 st.button("Later", on_click=st.session_state.pop, **later)
 

@@ -47,7 +47,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         ),
         "mean norm": number(format="%.2f"),
         "equal rows": number(help="Rows whose vector is equal to another row's"),
-        "note": text(width=300),
+        "note": text(width=560),
         "content": text(help="First digits of the content's digest. Equal content has an equal digest"),
     }
     table = pd.DataFrame(rows).fillna({"note": ""})
