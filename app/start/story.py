@@ -585,7 +585,7 @@ html { font-size: clamp(16px, min(2.4vh, 1.5vw), 42px); }
 .st-key-story { min-height: calc(100vh - 3rem); --relscope-large: 1.25; } /* names and dots of the maps */
 /* The exercise at the lower edge, and the step in the middle of what is left. */
 .st-key-story > :is(:has(> [data-testid="stPopover"]), :has([data-testid="stColumn"])) { margin-top: auto; }
-.st-key-story > :has(.st-key-story-digits) { margin-top: 0; } /* the pad stays under the pen when answers come */
+.st-key-story > :has(.st-key-story-digits) { margin-top: 0; } /* the pad stays under the pen */
 .st-key-story .stVerticalBlock { gap: 0.5rem; }
 .st-key-story-bar { flex-wrap: nowrap; gap: 0.2rem; }
 .st-key-story-bar :is(button, p) { padding: 0.15rem 0.35rem; min-height: 0; font-size: 0.75rem; }
