@@ -154,14 +154,14 @@ class Strokes:
         The 5 % and the 95 % quantile of the drawn part's width, then of its height, in pixels.
     centre : (x, y)
         The mean centre of mass, in pixels.
-    ink : float
-        The median brightness of a picture, 0 … 255.
+    thickness : float
+        Median thickness of the strokes of a picture, in pixels.
     """
 
     longer: int
     sides: tuple[tuple[int, int], tuple[int, int]]
     centre: tuple[float, float]
-    ink: float
+    thickness: float
 
     @classmethod
     def of(cls, pictures: np.ndarray) -> Strokes | None:
@@ -172,9 +172,9 @@ class Strokes:
         sides = boxes[:, 2:] - boxes[:, :2]
         low, high = np.quantile(sides, (0.05, 0.95), axis=0, method="nearest").astype(int).tolist()
         centres = np.mean([_centre(picture) for picture in pictures if picture.any()], axis=0)
-        ink = float(np.median(pictures.mean(axis=(1, 2))))
+        thickness = float(np.median([thickness_of(picture) for picture in pictures if picture.any()]))
         longer = int(np.median(sides.max(axis=1)))
-        return cls(longer, tuple(zip(low, high, strict=True)), tuple(centres.tolist()), ink)
+        return cls(longer, tuple(zip(low, high, strict=True)), tuple(centres.tolist()), thickness)
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
             f"{where}: expected something drawn that stands out from its background, got an even grey; draw"
             " thicker"
         )
-    strokes = _like_strokes(picture.crop(box), look.strokes, look.size[0] * look.size[1])
+    strokes = _like_strokes(picture.crop(box), look.strokes)
     corner = [
         min(max(0, round(wanted - own)), side - part)
         for wanted, own, side, part in zip(
@@ -274,9 +274,8 @@ _FINER = 8  # while strokes are thickened, a side has this many times as many pi
 _FINEST = 256  # pixels per side
 
 
-def _like_strokes(drawn: Image, like: Strokes, n_pixels: int) -> Image:
-    """The drawing resized to the size of the strokes `like`, and thickened until a picture of `n_pixels` has
-    their brightness."""
+def _like_strokes(drawn: Image, like: Strokes) -> Image:
+    """The drawing with the size and the thickness of the strokes `like`."""
     from PIL import Image, ImageFilter, ImageOps
 
     scale = like.longer / max(drawn.size)
@@ -291,11 +290,18 @@ def _like_strokes(drawn: Image, like: Strokes, n_pixels: int) -> Image:
         thick = ImageOps.expand(fine, more).filter(ImageFilter.MaxFilter(2 * more + 1))
         # BOX averages pixels, as the scans of digits do.
         strokes = ImageOps.autocontrast(thick.resize(shape, Image.Resampling.BOX))
-        off = abs(float(np.asarray(strokes).sum()) / n_pixels - like.ink)
+        off = abs(thickness_of(np.asarray(strokes)) - like.thickness)
         if off > distance:
             break
         found, distance = strokes, off
     return found
+
+
+def thickness_of(pixels: np.ndarray) -> float:
+    """The thickness of strokes, in pixels: their area divided by half the length of their outline."""
+    framed = np.pad(np.asarray(pixels, dtype=np.float64), 1)
+    outline = np.hypot(np.diff(framed, axis=0)[:, :-1], np.diff(framed, axis=1)[:-1]).sum()
+    return float(2 * framed.sum() / max(outline, 1))
 
 
 def _centre(pixels: np.ndarray) -> tuple[float, float]:
