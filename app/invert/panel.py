@@ -44,6 +44,7 @@ from relcore.invert.inversion import (
     RecoveredRows,
     Recovery,
     RecoveryErrors,
+    error_edges,
     inversion_scene,
     recovered_rows,
     side_names,
@@ -64,6 +65,7 @@ _BY_HELP = (
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
 _CHOSEN = "relscope.invert-chosen"  # the last values that were tuned on held-out anchors
 _AUTO = "relscope.invert-auto"  # the spec for which they were tuned, and the result in words
+_EDGES = "relscope.invert-edges"
 _HIDDEN = "invert.hidden"  # hidden classes
 LISTED = 200  # listed worst rows, and as many best rows
 
@@ -87,12 +89,11 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
             st.caption(result.about_matrix)
 
 
-def numbers(spec: InversionSpec, score: str = "") -> None:
-    """Draw the choice between automatic settings and settings by hand. By hand, draw the numbers, with their
-    `score` and that of the automatic settings. While a slider moves, the panes follow it."""
+def numbers(spec: InversionSpec) -> None:
+    """Draw the choice between automatic settings and settings by hand. By hand, draw the numbers. While a
+    slider moves, the panes follow it."""
     look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
-    label = "δ and ω" if spec.method == "pruned" else "λ"
-    bound(st.segmented_control, label, "invert.tuned", spec.tuned, _tune, **look)
+    bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
     if spec.tuned:
         return
     ridges = _ridges(spec)
@@ -110,8 +111,6 @@ def numbers(spec: InversionSpec, score: str = "") -> None:
     }
     for field in ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",):
         edit_setting("inversion", _SETTINGS[field], f"invert.{field}", **widgets[field])
-    if score:
-        st.caption(score, width="content")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -167,9 +166,23 @@ def examples(pair: Match, anchors: tuple[str, ...], spec: InversionSpec, shown: 
 
 @compute.cached(12)
 def _scene(
-    pair: Match, anchors: tuple[str, ...], spec: InversionSpec, color_by: str, view: ViewSpec
+    pair: Match,
+    anchors: tuple[str, ...],
+    spec: InversionSpec,
+    color_by: str,
+    view: ViewSpec,
+    edges: tuple[float, ...],
 ) -> Scene:
-    return inversion_scene(pair, inversion_of(pair, anchors, spec), color_by, view)
+    return inversion_scene(pair, inversion_of(pair, anchors, spec), color_by, view, edges)
+
+
+def _edges(pair: Match, anchors: tuple[str, ...], result: Inversion) -> tuple[float, ...]:
+    """The edges between the colours of errors, kept for a pair and its anchors while settings change."""
+    place = (*compute.pair_key(pair), anchors, result.spec.route)
+    if st.session_state.get(_EDGES, ((), ()))[0] != place:
+        errors = result.errors[result.spec.title][result.scored]
+        st.session_state[_EDGES] = place, error_edges(errors)
+    return st.session_state[_EDGES][1]
 
 
 def draw(workspace: Workspace) -> None:
@@ -194,7 +207,8 @@ def draw(workspace: Workspace) -> None:
     try:
         with st.spinner(f"Recovering {counted(len(pair), 'row')} …"):
             result = inversion_of(*chosen)
-            scene = _scene(*chosen, color_by, workspace.view if color_by != "error" else ViewSpec())
+            view = workspace.view if color_by != "error" else ViewSpec()
+            scene = _scene(*chosen, color_by, view, _edges(pair, workspace.anchors, result))
             found = examples(*chosen, 3 if items is not None and items.has_texts else 5)
     except SpaceError as error:
         messages.error(error)
@@ -208,10 +222,9 @@ def draw(workspace: Workspace) -> None:
         st.session_state[_CHOSEN] = result.choice.numbers()
         st.session_state[_AUTO] = (
             tuned_for,
-            f" Auto ({result.spec.settings()}, chosen on the anchors): {cosine}.",
+            f"Auto ({result.spec.settings()}, chosen on the anchors): {cosine}.",
         )
     known, auto = st.session_state.get(_AUTO, ((), ""))
-    score = f"Mean cosine {cosine}.{auto * (known == tuned_for)}"
     messages.lead(lead(pair, result, found))
     draw_rows(_recovered_tables(pair, result, found, items))
     _draw_notes(pair, result, workspace)
@@ -228,15 +241,17 @@ def draw(workspace: Workspace) -> None:
                 required=True,
                 help="Error: 1 − cosine of recovered and true row. Example rows: those of Explore.",
             )
-            numbers(workspace.inversion, score)
             method_details(workspace, result)
+            numbers(workspace.inversion)
         _panes(pair, result, workspace, scene, color_by)
         panes = RecoveredRows.of(recipe, inversion=result.spec, color_by=color_by)
         exports.export_bar(panes.draw((result, scene)), "invert-panes")
+        _extremes(pair, result, workspace)
     with side:
+        if known == tuned_for and not workspace.inversion.tuned:
+            st.caption(f"By hand: mean cosine {cosine}. {auto}")
         report_table(result.report(side_names(pair, result.spec.route)).tables[0])
         inspector(pair)
-    _extremes(pair, result, workspace)
     st.subheader("Errors", anchor=False)
     errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
     figure = errors.interactive(exports.theme())

@@ -244,15 +244,14 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
-    above, typed = st.container(), _corpus(setup, result)
-    scaled, note = result.scaled(typed[0])
+    n_corpus, rate = _corpus(setup, result)  # above the answer, whose length changes with these numbers
+    scaled, note = result.scaled(n_corpus)
     told = [one for one in result.cautions if LEFT_OUT in one]
-    with above:
-        _headline(result, result.sentence_at(typed[0]), scaled.cost_sentence(typed[1]))
-        for caution in result.cautions:
-            if caution not in told:
-                messages.warning(caution)
-        _options(scaled, typed[1], note)
+    _headline(result, result.sentence_at(n_corpus), scaled.cost_sentence())
+    for caution in result.cautions:
+        if caution not in told:
+            messages.warning(caution)
+    _options(scaled, rate, note)
     figure = MigrationChart(spaces=setup.specs, digests=setup.digests, migration=setup.task).draw(result)
     exports.figure(figure, "migrate.chart")
     n, n_queries = len(result.candidates), len(result.queries)
@@ -277,12 +276,13 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
     """Draw the verdict and its cost. If `for_corpus` is the verdict for the size of the user's corpus, the
     verdict for the rows loaded here stands below it."""
     head, rest = lead(result)
+    by_label = " <small>Rows of the same label count as relevant.</small>" * (result.relevance == "labels")
     if for_corpus:
         first, _, more = for_corpus.partition(". ")
-        messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(f'{more} {cost}')}")
-        caption(f"For the {result.n_corpus:,} rows here: {head[:1].lower()}{head[1:]}. {rest}")
+        messages.lead(f"<strong>{plain_html(first.rstrip('.'))}.</strong> {plain_html(cost)}{by_label}")
+        caption(f"{more} For the {result.n_corpus:,} rows here: {head[:1].lower()}{head[1:]}.")
     else:
-        messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}")
+        messages.lead(f"<strong>{head}.</strong> {plain_html(f'{rest} {cost}')}{by_label}")
 
 
 def _options(result: MigrationResult, rate: Rate, note: str) -> None:
@@ -306,7 +306,7 @@ _EXAMPLE = (
 )
 _RELEVANT = {
     "judgements": "Relevant for a query: the rows that your judgements name.",
-    "labels": "Relevant for a query: the rows of the same label, as no judged queries are loaded.",
+    "labels": "Relevant for a query: the rows of its label, as no judged queries are loaded.",
     NEIGHBOURS: "Relevant for a query: its {k} nearest rows by the new model.",
 }
 
@@ -739,9 +739,10 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
         f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
         f" finds: faiss, LanceDB or a list. {onnx}"
     )
-    code = _REWRITTEN if option == "twice" and result.rewrites_corpus else _CODES.get(option)
-    st.code(code or _CODES["bridge"], language="python")
-    if not result.rewrites_corpus:
+    code = _CODES.get(option, _CODES["bridge"])
+    code = _REWRITTEN if option == "twice" and result.rewrites_corpus else code
+    st.code(code, language="python")
+    if "corpus(" in code and not result.rewrites_corpus:
         st.caption("corpus(…) only scales the old vectors to length 1. The index stays as it is.")
 
 

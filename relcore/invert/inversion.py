@@ -170,7 +170,7 @@ class InversionSpec:
     )
     ridge: float = setting(
         1.0,
-        label="Ridge λ",
+        label="Smoothing (ridge λ)",
         option="inverse_ridge",
         low=1e-6,
         high=1e6,
@@ -568,7 +568,7 @@ COLORS = ("error", "pivots", "labels")
 _ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
 
 
-def error_edges(errors: np.ndarray) -> np.ndarray:
+def error_edges(errors: np.ndarray) -> tuple[float, ...]:
     """Rounded edges between at most seven classes of errors. The classes cover the 1st to the 99th
     percentile."""
     low, high = np.percentile(errors, (1, 99))
@@ -576,15 +576,19 @@ def error_edges(errors: np.ndarray) -> np.ndarray:
         first, last = np.floor(low / step) + 1, max(np.floor(low / step) + 1, np.ceil(high / step) - 1)
         if last - first < 6:
             break
-    return np.round(np.arange(first, last + 1) * step, 2)
+    return tuple(np.round(np.arange(first, last + 1) * step, 2).tolist())
 
 
 def inversion_scene(
-    pair: Match, inversion: Inversion, color_by: str = "error", view: ViewSpec | None = None
+    pair: Match,
+    inversion: Inversion,
+    color_by: str = "error",
+    view: ViewSpec | None = None,
+    edges: Sequence[float] = (),
 ) -> Scene:
     """A scene of the original and the recovered rows in the target space, both in the PCA of the original
     rows. If `color_by` is "pivots" or "labels", rows have the colours of `view`. If it is "error", colours
-    show 1 − cosine in steps.
+    show 1 − cosine in steps, between `edges` (default: `error_edges` of the held-out rows).
 
     Raises
     ------
@@ -596,7 +600,7 @@ def inversion_scene(
     colors: tuple[str, ...] = ()
     if color_by == "error":
         errors = inversion.errors[inversion.spec.title]
-        edges = error_edges(errors[inversion.scored])
+        edges = edges or error_edges(errors[inversion.scored])
         first, *others = [f"< {general(edge)}" for edge in edges]
         categories = np.digitize(errors, edges)
         names = (f"error {first}", *others, f"≥ {general(edges[-1])}")

@@ -169,7 +169,8 @@ def verdict_of(
     if close:
         first, *others = (f"{_TOLD[name]}{{}} {means[name]}" for name in close)
         reached = and_list([first.format(" reaches"), *(one.format("") for one in others)])
-        lines.append(f"{reached[:1].upper()}{reached[1:]}: too close to call on {n_queries}")
+        lines.append(f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different")
+        lines[-1] += f" from {_TOLD[option]}"
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
     parts += [
@@ -395,10 +396,8 @@ class MigrationResult(Reported):
             costs += f", then {up_to}{rate.of(min(1000 * cost.rows_per_query, others))} for 1,000 queries"
         return [rows, costs]
 
-    def cost_sentence(self, rate: Rate = UNKNOWN) -> str:
-        """What the recommended option embeds, its cost, and how few pairs score nearly as high; "" if
-        nothing is.
-        """
+    def cost_sentence(self) -> str:
+        """What the recommended option embeds, and how few pairs score nearly as high; "" if nothing is."""
         option = self.verdict.option
         if option in ("", "keep"):
             return ""
@@ -408,13 +407,12 @@ class MigrationResult(Reported):
             if (point.adapter, point.option) == (self.adapter, option)
             and point.value >= self.option(option).value - WORTH_A_CHANGE
         ]
-        costs = {name: self._embedding(name, rate) for name in (option, "re-embed")}
-        told = {name: rows + f" ({cost})" * bool(cost) for name, (rows, cost) in costs.items()}
+        told = self._embedding(option, UNKNOWN)[0]
         if option == "cascade":
-            return f"Rows to embed: {told[option]}; by re-embedding {told['re-embed']}."
+            return f"Rows to embed: {told}, instead of all {self.n_corpus:,}."
         if least and least[0].n_pairs < self.n_pairs:
-            told[option] += f", of which {least[0].n_pairs:,} already reach {short(least[0].value)}"
-        return f"Rows to embed: {told[option]}."
+            told += f"; {least[0].n_pairs:,} are nearly as good ({short(least[0].value)})"
+        return f"Rows to embed: {told}."
 
     @property
     def explained(self) -> dict[str, str]:

@@ -164,7 +164,8 @@ class Rate(NamedTuple):
 
     @property
     def title(self) -> str:
-        return f"embedding costs{' (in your currency)' * bool(self.price and self.tokens)}"
+        kinds = ["time"] * bool(self.seconds) + ["price"] * bool(self.price and self.tokens)
+        return f"embedding: {' · '.join(kinds)}"
 
     def of(self, rows: float) -> str:
         """The cost of embedding this many rows; "" if neither a price nor a time is known."""
@@ -173,8 +174,9 @@ class Rate(NamedTuple):
             seconds = rows * self.seconds
             found.append(f"{seconds:,.0f} s" if seconds < 600 else f"{seconds / 3600:,.1f} h")
         if self.price and self.tokens:
-            found.append(f"{rows * self.tokens * self.price / 1e6:,.2f}")
-        return ", ".join(found)
+            money = rows * self.tokens * self.price / 1e6
+            found.append("under 0.01" if 0 < money < 0.01 else f"{money:,.2f}")
+        return " · ".join(found)
 
 
 UNKNOWN = Rate()

@@ -101,8 +101,8 @@ def test_costs_of_each_option():
     assert costs["re-embed"].index_bytes == 4 * 32 * 700
     assert [one.rewrites for one in costs.values()] == [False] * 4 + [True]
     head, *rows = found.overview(Rate(seconds=0.5, price=2, tokens=1000))
-    assert head[-2] == "embedding costs (in your currency)"
-    assert rows[-1][-2] == "350 s, 1.40"
+    assert head[-2] == "embedding: time · price"
+    assert rows[-1][-2] == "350 s · 1.40"
     assert found.details()[-1][-1] == "yes"
     more, note = found.scaled(1_000_000)
     rows = {row[0].strip("▸ "): row[4] for row in more.overview()[1:]}
