@@ -33,7 +33,7 @@ class Task(ABC, Generic[Result]):
     Attributes
     ----------
     kind : str
-        The name of the task in the store. The time left of a job is estimated from earlier jobs of its kind.
+        The name of this kind of task in the store.
     version : int
         Increase this number whenever a change of the code changes results.
     """

@@ -1,6 +1,7 @@
-"""The file of a store entry, safetensors with checksums; and the bundled results.
+"""Read and write the file of a store entry, which is in the format safetensors with checksums. Read the
+bundled results.
 
-CRC-32 detects damage, not deliberate changes with a new checksum.
+CRC-32 detects damage. It does not detect deliberate changes that come with a new checksum.
 """
 
 from __future__ import annotations
@@ -25,17 +26,19 @@ from relcore.base.names import FAMILIES
 
 
 def digest_of(*parts: Any) -> str:
-    """The hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays; a store key.
+    """A store key: the hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays.
 
-    Equal content gives equal digests in every process and version of Python. 1, 1.0, True and "1" give
-    different ones, as do dataclasses of different names; a list equals a tuple.
+    Equal content gives equal digests in every process and every version of Python. 1, 1.0, True and "1" give
+    different digests, and so do dataclasses with different names. A list and an equal tuple give the same
+    digest.
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def plugins_in(*settings: Any) -> list[str]:
-    """The plugins named by the settings, with versions, because a new version may change results."""
+    """The plugins that the settings name, with their versions. The versions matter because a new one may
+    change results."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
     named = versions.keys() & set(_texts(_canonical(settings))) if versions else ()
     return sorted({versions[name] for name in named})
@@ -82,29 +85,29 @@ ENVIRONMENT = "RELSCOPE_STORE"
 
 
 class StoreError(RuntimeError):
-    """The store cannot save an entry."""
+    """The store cannot read, save or remove an entry."""
 
 
 CHECKED = "relscope-crc32"
 _ALIGNED = 64
-_LAST = "vectors"  # written after all other arrays, when their checksum is known
+_LAST = "vectors"  # the array that is written after all others, when their checksum is known
 _MOST_HEADER_BYTES = 100_000_000  # the limit of safetensors
 _CODES = ("?", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _TYPES = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
 _DTYPES = dict(zip(_TYPES, map(np.dtype, _CODES), strict=True))
 _NAMES = dict(zip(_DTYPES.values(), _TYPES, strict=True))
-_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type, shape, first and last byte of an array
+_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type, shape, first byte and end of an array
 FOLDER = Path(str(files("relcore") / "data" / "finished"))
 _log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
-    """A file is damaged; the message gives the reason."""
+    """A file is damaged. The message tells the reason."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Read-only arrays by name, and JSON metadata."""
+    """The content of a store entry: read-only arrays by name, and metadata as JSON."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
@@ -112,7 +115,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary of an entry: the shapes of its arrays, the metadata, and the size on disk."""
+    """A summary of an entry: the shapes of its arrays, its metadata, and its size on disk."""
 
     key: str
     shapes: dict[str, tuple[int, ...]]
@@ -126,7 +129,7 @@ def write(
     text: str,
     matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
 ) -> None:
-    """Write an entry to a new file, flushed to disk; see `write_into`."""
+    """Write an entry to a new file (see `write_into`), and flush it to disk."""
     with path.open("xb") as stream:
         write_into(stream, arrays, text, matrix)
         stream.flush()
@@ -139,10 +142,11 @@ def write_into(
     text: str,
     matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
 ) -> None:
-    """Write contiguous arrays, the metadata's JSON and checksums.
+    """Write contiguous arrays, the metadata as JSON, and checksums to a stream.
 
-    `matrix` is float32 blocks (m, d) and a shape (n, d); they become the array `vectors`. Raises ValueError
-    for another shape, or if an array's name sorts after "vectors".
+    `matrix` is a pair of float32 blocks (m, d) and their common shape (n, d). The blocks become the array
+    `vectors`. Raises a ValueError if they have another shape, or if the name of an array sorts after
+    "vectors".
     """
     if matrix and max(arrays, default="") > _LAST:
         raise ValueError(f"expected names before {_LAST!r}, got {max(arrays)!r}")
@@ -162,7 +166,7 @@ def write_into(
     for array in arrays.values():
         stream.write(array.reshape(-1).view(np.uint8))
     stream.seek(0)
-    stream.write(_header(shape, arrays, text, check))  # the header again, now with the checksum
+    stream.write(_header(shape, arrays, text, check))  # write the header again, now with the checksum
     stream.seek(0, os.SEEK_END)
 
 
@@ -180,8 +184,9 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 
 
 def read(path: Path) -> Entry:
-    """The entry in a file. Raises Damaged if it was cut or changed, and OSError."""
-    # safetensors' reader maps the file, so a disk that disappears would kill the process.
+    """Read the entry in a file. Raises Damaged if the file was truncated or changed, and OSError if it cannot
+    be read."""
+    # The reader of safetensors would map the file; then the process is killed if the disk disappears.
     with _open_regular(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
         data = np.empty(n_bytes, np.uint8)
@@ -198,7 +203,8 @@ def read(path: Path) -> Entry:
 
 
 def map_entry(path: Path) -> Entry:
-    """The entry in a file, as `read`, with read-only memory maps as arrays, whose bytes are not checked."""
+    """The entry in a file, with read-only memory maps as arrays. Unlike in `read`, the checksum of the arrays
+    is not checked."""
     with _open_regular(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
@@ -211,7 +217,7 @@ def map_entry(path: Path) -> Entry:
 
 
 def summary(key: str, path: Path) -> Summary | None:
-    """The summary in the file's header; None if it cannot be read."""
+    """The summary of an entry from the header of its file; None if it cannot be read."""
     try:
         with _open_regular(path) as file:
             metadata, parts, _, _ = _read_header(file)
@@ -227,7 +233,7 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int, str]:
-    """Metadata, arrays, number of array bytes, and their checksum."""
+    """Return the metadata, the arrays' places, the number of their bytes, and their checksum."""
     n_left = os.fstat(file.fileno()).st_size - 8
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
@@ -264,15 +270,16 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
     return f"{check:08x}"
 
 
-# Bundled results, which come with Relscope: read by key, never written.
+# Bundled results come with Relscope. They are read by key and never written.
 
 
 @dataclass(frozen=True)
 class FinishedGroup:
-    """Bundled results that were computed together, in a JSON file by `assets/finished/make_finished.py`.
+    """Bundled results that were computed together. `assets/finished/make_finished.py` writes them to a JSON
+    file.
 
-    `files` are keys of large entries, each in a file beside the JSON; `entries` maps keys of small ones to
-    metadata.
+    `files` are the keys of large entries, each of which is in a file beside the JSON. `entries` maps the keys
+    of small entries to their metadata.
     """
 
     name: str
@@ -284,18 +291,19 @@ class FinishedGroup:
 
     @property
     def in_words(self) -> str:
-        """Date and commit of the results in words: ``"Computed on 2026-11-22 with commit 3266a07."``"""
+        """The date and the commit of the results in a sentence: ``"Computed on 2026-11-22 with commit
+        3266a07."``"""
         return f"Computed on {self.date} with commit {self.commit}."
 
 
 class BundledResults:
-    """The finished groups in some folders; none if they are empty or missing."""
+    """The groups of bundled results in the folders that were added. Empty and missing folders add none."""
 
     def __init__(self, *folders: Path) -> None:
         self._folders = folders or (FOLDER,)
 
     def add(self, folder: Path) -> None:
-        """Add the results in a folder, once."""
+        """Add the results in a folder. A folder that was added before is skipped."""
         if folder not in self._folders:
             self._folders += (folder,)
             for known in ("groups", "_group_of"):
@@ -315,7 +323,7 @@ class BundledResults:
         return {key: group for group in self.groups.values() for key in (*group.files, *group.entries)}
 
     def bundled_group(self, key: str) -> FinishedGroup | None:
-        """The bundled group with the result of this key, or None."""
+        """The group that contains the result with this key; None if there is none."""
         return self._group_of.get(key)
 
     def get(self, key: str) -> Entry | None:
@@ -340,7 +348,7 @@ class BundledResults:
 
 @cache
 def bundled_results() -> BundledResults:
-    """The results that come with this installation, read once.
+    """The results that come with this installation. They are read once.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Jobs: long work in processes of this machine or of a Dask cluster, with results in the store."""
+"""Jobs: long computations in processes of this machine or of a Dask cluster. Their results go to the
+store."""
 
 from __future__ import annotations
 
@@ -30,17 +31,17 @@ from relcore.runs.store import Pins, Store, TimeLeft, run_in_worker
 WAITS = "waiting for its turn"
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
-RECONNECTS = 10  # tries, of three seconds each, after a scheduler died
-_MOST_LOSSES = 3  # schedulers that may be lost during one job
+RECONNECTS = 10  # number of tries, of three seconds each, after a scheduler died
+_MOST_LOSSES = 3  # number of schedulers that may be lost during one job
 _log = logging.getLogger("relscope")
 
 
 class JobQueueError(RuntimeError):
-    """A job has no result, or no cluster can be reached; the message gives the reason."""
+    """A job has no result, or no cluster can be reached. The message tells the reason."""
 
 
 def in_words(seconds: float) -> str:
-    """A duration, at least a second: ``"7 s"``, ``"3 min"``, ``"1.5 h"``."""
+    """A duration in words, at least one second: ``"7 s"``, ``"3 min"``, ``"1.5 h"``."""
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -48,7 +49,7 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job: counts, seconds, time left."""
+    """The state of a job, with the number of finished units, the seconds so far and the seconds left."""
 
     state: State
     done: int = 0
@@ -72,10 +73,10 @@ class JobStatus:
 
 @dataclass(eq=False)
 class Job:
-    """A long computation, created by `JobQueue.submit`; all threads that submit the same key share it.
+    """A long computation that `JobQueue.submit` created. All threads that submit the same key share one job.
 
-    A job known only from the store has no `function` and no `arguments`. `here`: bundled results are not
-    used.
+    A job that is known only from its result in the store has no `function` and no `arguments`. With `here`,
+    bundled results are not used.
     """
 
     queue: JobQueue = field(repr=False)
@@ -91,7 +92,7 @@ class Job:
     def __post_init__(self) -> None:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._status = JobStatus(self.state, message=WAITS * (self.state == "queued"))
-        self._pins = Pins()  # protects its inputs and its result until it has ended
+        self._pins = Pins()  # protects the job's inputs and result until it has ended
         self._tries = self._losses = 0
         self._sent = self._started = self._stopped = 0.0
         self._left = TimeLeft()
@@ -110,14 +111,15 @@ class Job:
             )
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """The status once the job has ended, or after `timeout` seconds."""
+        """Wait until the job has ended, at most `timeout` seconds, and return its status."""
         self._ended.wait(timeout)
         return self.status()
 
     def result(self, timeout: float | None = None) -> Entry:
         """Wait for the job's entry in the store.
 
-        Raises JobQueueError if it failed, was cancelled, has not ended in time, or its result was evicted.
+        Raises a JobQueueError if the job failed, was cancelled or has not ended in time, or if its result was
+        evicted.
         """
         status, store = self.wait(timeout), self.queue.store
         if status.state != "done":
@@ -152,7 +154,7 @@ class Job:
                 self._status = replace(self._status, state="queued", message=why)
 
     def _end(self, state: State, error: str = "") -> bool:
-        """Mark the job as ended; True for the first call only."""
+        """Mark the job as ended. Returns True for the first call only."""
         with self._lock:
             if self._ended.is_set():
                 return False
@@ -165,14 +167,14 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """A Dask client of the scheduler, or of a local cluster started here. Raises JobQueueError if none
-    answers."""
+    """Return a Dask client of the scheduler at this address, and None. Without an address, start a local
+    cluster, and return a client of it and the cluster. Raises a JobQueueError if there is no answer."""
     with extra():
         from distributed import Client
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    # A client that starts holds a lock of Dask's, and one that is garbage-collected needs the same lock to
-    # close. If both happen in one thread, it waits for ever.
+    # A client that starts holds a lock of Dask. A client that is garbage-collected needs the same lock to
+    # close. If both happen in one thread, that thread waits for ever.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -195,7 +197,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
     finally:
         if collects:
             gc.enable()
-    gc.collect()  # collect the failed client before another one is made
+    gc.collect()  # collect the failed client before the next one is made
     raise JobQueueError(reason)
 
 
@@ -211,22 +213,23 @@ def warn_of_open(address: str) -> None:
 
 
 class JobQueue:
-    """A queue of jobs: runs functions of importable modules in processes of a Dask cluster, for all threads.
+    """A queue of jobs, which runs functions of importable modules in processes of a Dask cluster. All threads
+    may use it.
 
-    A job is tried up to three times if its worker dies. If the scheduler dies, its jobs resume on the next
-    one.
+    If its worker dies, a job is tried up to three times. If the scheduler dies, its jobs resume on the next
+    scheduler.
 
     Parameters
     ----------
     address : str, optional
-        A scheduler, ``tcp://host:8786`` or ``tls://host:8786``; default: ``RELSCOPE_SCHEDULER``, else local
-        processes until this process ends. Workers must be able to import relcore and to write to the store's
-        folder. Start them with ``--nthreads 1`` and a nanny (Dask's default), so that cancelling a job stops
-        no other.
+        The address of a scheduler, ``tcp://host:8786`` or ``tls://host:8786``. The default is
+        ``RELSCOPE_SCHEDULER``. If that is not set, local processes are used, which end with this process.
+        Workers must be able to import relcore and to write to the store's folder. Start them with
+        ``--nthreads 1`` and a nanny (Dask's default), so that cancelling one job stops no other job.
     n_workers : int, optional
-        Number of local processes; default two, or one per four processors if that is more.
+        The number of local processes. The default is two, or one per four processors if that is more.
     store : Store, optional
-        The store of the results; messages contain counts, never arrays.
+        The store for the results. Messages between processes contain counts, never arrays.
     """
 
     def __init__(
@@ -237,7 +240,7 @@ class JobQueue:
         self.store = store or Store()
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
-        self._running: dict[str, Job] = {}  # by the key of their Dask task
+        self._running: dict[str, Job] = {}  # jobs by the key of their Dask task
         self._topic = f"relscope-{uuid.uuid4().hex}"
         self._client = self._cluster = None
 
@@ -252,10 +255,12 @@ class JobQueue:
         here: bool = False,
         **kwargs: Any,
     ) -> Job:
-        """Run ``function(context, **kwargs)`` in a worker; the function must ``context.put`` its result.
+        """Run ``function(context, **kwargs)`` in a worker. The function must store its result with
+        ``context.put``.
 
-        Waiting jobs run by priority, then by time. A key gives the same job while it waits or runs, or if its
-        result is stored. A failed or cancelled job runs again. With `here`, bundled results are not used.
+        Waiting jobs run in the order of priority, then of time. If a job with this key waits, runs or has a
+        stored result, that job is returned. A failed or cancelled job runs again. With `here`, bundled
+        results are not used.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -270,41 +275,42 @@ class JobQueue:
             job = self._remember(Job(self, key, title, "queued", function, kwargs, priority, expected, here))
             inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
             job._pins.add(self.store.root, [key, *inputs])
-            if starts:  # processes take seconds to start, for which no page should wait
+            if starts:  # processes take seconds to start, and no page should wait for that
                 threading.Thread(target=self._send, args=(job, 1, 10), daemon=True).start()
             else:
                 self._dispatch(job)
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job with this key, of any session; a finished one if the store has the result; else None."""
+        """The job with this key, of any session. If there is none but the store has its result, a finished
+        job; otherwise None."""
         job = self._jobs.get(key)
-        if job and job._status.state != "done":  # check this first: results are stored before "done" is set
+        if job and job._status.state != "done":  # checked first: results are stored before "done" is set
             return job
         return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
 
     def jobs(self) -> list[Job]:
-        """All jobs of this queue, the newest first."""
+        """All jobs of this queue, with the newest first."""
         return list(self._jobs.values())[::-1]
 
     def start(self) -> None:
-        """Start the processes now instead of with the first job."""
+        """Start the processes now, and not with the first job."""
         with self._lock:
             self._connect()
 
     @property
     def size(self) -> int:
-        """The number of jobs that run at once, at least 1; for a cluster its present number of workers."""
+        """The number of jobs that run at once, at least 1. For a cluster, its current number of workers."""
         return max(1, len(self._client.nthreads())) if self.address else self.n_workers
 
     def close(self) -> None:
-        """Stop everything; running jobs count as cancelled. A later `submit` starts new processes."""
+        """Stop all processes. Running jobs count as cancelled. A later `submit` starts new processes."""
         with self._lock:
             self._end_all("cancelled", "the job queue was closed")
             self._disconnect()
 
     def _remember(self, job: Job) -> Job:
-        self._jobs.pop(job.key, None)  # so that the newest job is last
+        self._jobs.pop(job.key, None)  # the newest job must be the last one
         self._jobs[job.key] = job
         return job
 
@@ -329,9 +335,9 @@ class JobQueue:
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments, chosen())
-        self._running[token] = job  # before it is sent, because "started" may arrive before `submit` returns
-        # Only one local process uses the GPU: several would share its memory, and none could plan with it.
-        # Workers of a cluster elsewhere may not have this resource.
+        self._running[token] = job  # set before sending, because "started" may arrive before `submit` returns
+        # Only one local process uses the GPU. Several would share its memory, and none could know how much is
+        # free. Workers of other clusters may lack this Dask resource.
         on_gpu = self._cluster is not None and self._cluster.has_gpu
         wanted = {GPU: 1} if on_gpu and not getattr(job.function, "on_cpu", False) else None
         look = {"key": token, "pure": False, "priority": job.priority}
@@ -340,7 +346,7 @@ class JobQueue:
         job._sent = time.monotonic()
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Handle an event in Dask's event loop. It takes no lock that a waiting thread may hold."""
+        """Handle an event in Dask's event loop. This takes no lock that a waiting thread may hold."""
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
@@ -356,10 +362,10 @@ class JobQueue:
             return
         error = future.exception() if future.status == "error" else None
         killed = isinstance(error, KilledWorker)
-        job._future = None  # otherwise Dask would run it again if the worker with its result died
+        job._future = None  # otherwise Dask would run the job again if the worker with its result died
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
-        elif killed and not job._tries:  # it waited on workers that died for another reason
+        elif killed and not job._tries:  # the job only waited on workers that died for another reason
             self._send_again(job, WAITS)
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
@@ -374,14 +380,14 @@ class JobQueue:
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
 
     def _send_again(self, job: Job, why: str) -> None:
-        """Submit a job again; it resumes after its last finished part."""
+        """Submit a job again. It resumes after its last finished part."""
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
             job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
         self._send(job, RECONNECTS, 3)
 
     def _send(self, job: Job, tries: int, seconds: int) -> None:
-        """Dispatch a job once there is a scheduler; each try waits some seconds for one."""
+        """Dispatch a job once there is a scheduler. Each try waits some seconds for a scheduler."""
         for _ in range(tries):  # Dask's own retries wait longer each time
             with self._lock:
                 if job._ended.is_set():
@@ -405,7 +411,7 @@ class JobQueue:
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
-        with self._lock:  # once the lock is free, a job that is being sent has its future
+        with self._lock:  # once the lock is free, every job that was being sent has its future
             sent = list(self._running.items())
         for token, candidate in sent:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
@@ -414,9 +420,10 @@ class JobQueue:
                 stop.join(10)  # not longer, because a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
-        """Remove a task, then kill its worker; in the other order Dask would retry the task."""
-        # A cancellation is lost while the scheduler still reads the graph of the task. A job that has waited
-        # for long is cancelled at once, so that a stopped study starts no more of its runs.
+        """Remove a task, then kill its worker. If the worker were killed first, Dask would retry the task."""
+        # A cancellation is lost if the scheduler is still reading the graph of the task, so wait until the
+        # task runs. A job that was sent more than a second ago is cancelled at once, so that a stopped study
+        # starts no more of its runs.
         self._until_processing(token, True, job._sent + 1)
         future.cancel()
         job._future = None
@@ -425,15 +432,15 @@ class JobQueue:
             self._kill(*job._place)
 
     def _until_processing(self, token: str, wanted: bool, deadline: float) -> None:
-        """Wait until the scheduler lists a task as running, or with `wanted` False as not running."""
-        with suppress(Exception):  # the scheduler may die just now
+        """Wait until the scheduler lists a task as running. If `wanted` is False, wait until it does not."""
+        with suppress(Exception):  # the scheduler may die meanwhile
             while time.monotonic() < deadline and wanted is not any(
                 token in names for names in self._client.processing().values()
             ):
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
-        # If the worker is dead, or has no nanny, nobody waits for the result.
+        # If the worker is dead or has no nanny, this fails, but nobody waits for the result.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
 
@@ -445,11 +452,11 @@ _CERTIFICATES = tuple(
     f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")
 )
 PARENT = "RELSCOPE_PARENT"
-# Bytes of free pages to keep: Dask's workers give all back at once, which slows training down. The second
-# number is the largest that glibc accepts.
+# Bytes of free pages that a process keeps. By default Dask's workers return all of them at once, which slows
+# training down. The second number is the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
-# Dask looks at its processes every 10 to 500 ms. Two idle workers took a quarter of a core, and take a
-# fiftieth so.
+# By default Dask checks its processes every 10 to 500 ms, and two idle workers take a quarter of a core. With
+# these settings they take a fiftieth.
 _RARELY = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "500ms",
@@ -460,14 +467,15 @@ _RARELY = {
 _starting = threading.Lock()
 _spawn = asyncio.create_subprocess_exec
 _HAS_GPU = "RELSCOPE_CLUSTER_HAS_GPU"
-_held: list[TextIO] = []  # a lock lasts as long as its file is open
+_held: list[TextIO] = []  # open files, because a lock lasts as long as its file is open
 
 
 class LocalCluster:
     """A scheduler at `address` and `n_workers` single-threaded workers on the loopback address.
 
-    `threads` is the number for BLAS and numba in a worker. Any client of a Dask process can run code in it,
-    so connections use TLS, with a certificate that exists in memory only and is passed by the environment.
+    `threads` is the number of threads for BLAS and numba in a worker. Any client of a Dask process can run
+    code in it. Therefore connections use TLS, with a certificate that exists only in memory and is passed in
+    the environment.
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
@@ -486,19 +494,19 @@ class LocalCluster:
             "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the scheduler
             # A worker needs the modules of the caller, and relcore if it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-            # Also for the scheduler: nobody reads its error stream, and a full pipe would block it.
+            # The scheduler needs this, too: nobody reads its error stream, and a full pipe would block it.
             "DASK_LOGGING__DISTRIBUTED": "critical",
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
-            # Dask's HTTP servers answer without a certificate; `dask_setup` ends them.
+            # Dask's HTTP servers answer without a certificate, so `dask_setup` ends them.
             "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
             "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
         }
-        for name in _CERTIFICATES:  # not on the command line, which other users can see
+        for name in _CERTIFICATES:  # not on the command line, because other users can see it
             place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
-        # SubprocessCluster offers no other interface to set the environment of its processes.
+        # SubprocessCluster has no other interface that sets the environment of its processes.
         with (
             _starting,
             patch.dict(os.environ, variables),
@@ -517,8 +525,8 @@ class LocalCluster:
                     "scheduler_file": os.path.join(self._folder.name, "scheduler.json"),
                     "preload": [__name__],
                 },
-                # A job may use all memory; Dask's default, an equal share per worker, would kill it too
-                # early.
+                # A job may use all memory. Dask's default, an equal share for each worker, would kill a job
+                # too early.
                 worker_kwargs=common
                 | {
                     "memory_limit": MEMORY_LIMIT,
@@ -531,10 +539,10 @@ class LocalCluster:
         self.address = self._cluster.scheduler_address
 
     async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
-        """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it; `close`
+        """Start a process in its own process group, so that Ctrl-C in the terminal does not reach it. `close`
         ends it in order.
 
-        Its error stream is dropped, because processes that are ended while they start print tracebacks.
+        Its error stream is dropped, because a process that is ended while it starts prints tracebacks.
         """
         if self._ends:
             raise OSError("the cluster was closed while it started")
@@ -556,12 +564,12 @@ class LocalCluster:
         from distributed.core import Status
 
         process, patience = self._cluster.scheduler.process, 5.0
-        if process is None or process.returncode is not None:  # otherwise Dask would wait for its workers
+        if process is None or process.returncode is not None:  # or Dask would wait for its workers
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
             self._cluster.close(timeout=10)
-        except Exception:  # the scheduler hangs, or died during the request
+        except Exception:  # the scheduler hangs, or it died during the request
             patience = 0.0
         self._end(patience)
 
@@ -574,7 +582,8 @@ class LocalCluster:
 
 
 def _signal_until_ended(groups: list[int], number: int, seconds: float) -> bool:
-    """Signal each process group until all have ended, for at most `seconds`; True if one has not."""
+    """Signal each process group until all have ended, for at most `seconds`. Returns True if one has not
+    ended."""
     until = time.monotonic() + seconds
     while True:
         left = False
@@ -588,8 +597,8 @@ def _signal_until_ended(groups: list[int], number: int, seconds: float) -> bool:
 
 
 def claim_gpu(folder: str) -> bool:
-    """Whether this process may use the GPU, which only one of its cluster may, until that ends."""
-    # The lock ends with its process; then the next process of the nanny takes it.
+    """Whether this process may use the GPU. Only one process of a cluster may, until it ends."""
+    # The lock ends with its process. Then the nanny's next process takes it.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -601,8 +610,8 @@ def claim_gpu(folder: str) -> bool:
 
 
 def dask_setup(server: Any) -> None:
-    """Close the HTTP port, which needs no certificate, and end scheduler and nannies soon after the parent,
-    which may be killed. Dask calls this in our processes.
+    """Close the HTTP port, because it needs no certificate. End the scheduler and the nannies soon after the
+    parent, even if the parent is killed. Dask calls this function in the processes that Relscope starts.
     """
     from distributed import Worker
 
@@ -612,7 +621,7 @@ def dask_setup(server: Any) -> None:
         if os.environ.get(_HAS_GPU) == "1" and claim_gpu(os.environ["DASK_TEMPORARY_DIRECTORY"]):
             server.state.total_resources[GPU] = server.state.available_resources[GPU] = 1
         return
-    parent = int(os.environ[PARENT])  # not os.getppid(), because the parent may be dead already
+    parent = int(os.environ[PARENT])  # not os.getppid(), because the parent may already be dead
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -1,4 +1,4 @@
-"""The store: a folder of entries under keys, with a size limit; and the progress of jobs that write to it."""
+"""`Store`, a folder of entries under keys with a size limit, and the progress of jobs that write to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from relcore.runs.entries import (
     Summary,
 )
 
-HEADROOM = 32 * 1024**2  # bytes left free for other programs on the disk
+HEADROOM = 32 * 1024**2  # bytes on the disk that stay free for other programs
 FOLDER, _LOCK = "pins", "lock"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
@@ -45,26 +45,28 @@ _ELSEWHERE = f"free some space, or {_ANOTHER}"
 _log = logging.getLogger("relscope")
 
 
-# Entries in use are not evicted: each process lists its keys in a file that it keeps locked. The lock ends
-# with the process, and an unlocked list is ignored. A lock on the folder separates listing from evicting.
+# Entries in use are not evicted. Each process lists the keys that it uses in a file, which it keeps locked.
+# The lock ends with the process, and a list without a lock is ignored. A lock on the folder ensures that no
+# key is listed while entries are evicted.
 
 
 @dataclass(eq=False)
 class Pins:
-    """The entries, of any store, that one command, job or page uses until `close`."""
+    """The entries that a command, a job or a page uses until `close`. They may be in several stores."""
 
     _lists: dict[Path, tuple[IO[str], set[str]]] = field(default_factory=dict)
     _guard: Any = field(default_factory=threading.Lock)
 
     def add(self, root: Path, keys: Iterable[str]) -> None:
-        """Protect these entries from eviction, even before they exist, if the folder is writable."""
+        """Protect these entries from eviction, even before they exist. Has no effect if the folder is not
+        writable."""
         with self._guard, suppress(OSError):
             file, kept = self._lists.get(root, (None, set()))
             missing = set(keys) - kept
             if not missing:
                 return
             with folder_lock(root, fcntl.LOCK_SH):
-                if file is None or not os.path.exists(file.name):  # or the folder was deleted and made again
+                if file is None or not os.path.exists(file.name):  # the folder may have been made again
                     missing |= kept
                     (root / FOLDER).mkdir(exist_ok=True)  # without parents, which an unmounted disk lacks
                     file = open(root / FOLDER / own_name(), "a", encoding="ascii")  # noqa: SIM115, keeps a lock
@@ -99,7 +101,7 @@ def in_use() -> Iterator[None]:
 
 
 def keys_in_use(root: Path) -> set[str]:
-    """The keys that living processes use; lists of dead processes are removed. The folder must be
+    """The keys that living processes use. The lists of dead processes are removed. The caller must hold the
     `folder_lock`."""
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
@@ -115,7 +117,8 @@ def keys_in_use(root: Path) -> set[str]:
 
 @contextmanager
 def folder_lock(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the folder's lock within the block, if the folder is writable and its disk supports locks."""
+    """Hold the folder's lock within the block. If the folder is not writable or its disk has no locks, do
+    nothing."""
     with ExitStack() as held:
         with suppress(OSError):
             fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
@@ -124,7 +127,7 @@ def folder_lock(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 @contextmanager
 def _failures(of: str, remedy: str) -> Iterator[None]:
-    """Turn an error of the disk into a StoreError with its reason and a remedy."""
+    """Turn an error of the disk into a StoreError that tells the reason and a remedy."""
     try:
         yield
     except OSError as error:
@@ -132,21 +135,22 @@ def _failures(of: str, remedy: str) -> Iterator[None]:
 
 
 class Store:
-    """Arrays with metadata under hexadecimal keys, one safetensors file per key, nothing pickled.
+    """A folder of entries: arrays with metadata under hexadecimal keys. Each key has one safetensors file,
+    and nothing is pickled.
 
-    Writes are atomic. The key must depend on everything that determines the content (see `digest_of`), so two
-    writers of one key write the same content.
+    Writes are atomic. The key must depend on everything that determines the content (see `digest_of`), so
+    that two writers of one key write the same content.
 
     Parameters
     ----------
     root : folder, optional
-        Default: ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
+        The default is ``RELSCOPE_STORE``. If that is not set, ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
-        Default: ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it, the least recently used entries are
-        removed, but never the newest one.
+        The largest size of the store. The default is ``RELSCOPE_STORE_GB`` gigabytes; if that is not set, 10
+        GB. Above this size, the least recently used entries are removed, but never the newest one.
     finished : BundledResults or bool, optional
-        Bundled results, used if the folder lacks the key; True for those of this installation. Default: True
-        for the default folder only.
+        Bundled results, which are used if the folder lacks a key. True means those of this installation. The
+        default is True for the default folder and False for other folders.
     """
 
     def __init__(
@@ -175,17 +179,19 @@ class Store:
         self._sweep()
 
     def has(self, key: str, own: bool = False) -> bool:
-        """Whether there is an entry under the key; with `own`, bundled results do not count."""
+        """Whether there is an entry under the key. With `own`, bundled results do not count."""
         return os.path.isfile(self._path(key)) or (
             not own and self.finished is not None and self.finished.bundled_group(key) is not None
         )
 
     def bundled_group(self, key: str) -> FinishedGroup | None:
-        """The bundled group with the key's entry; None if the folder has the entry."""
+        """The group of bundled results from which the key's entry comes; None if the entry is in the
+        folder."""
         return None if self.finished is None or self.has(key, own=True) else self.finished.bundled_group(key)
 
     def get(self, key: str) -> Entry | None:
-        """The entry under the key, or None; a damaged file is logged, removed and counts as missing."""
+        """The entry under the key; None if there is none. A damaged file is logged and removed, and counts as
+        missing."""
         path = self._path(key)
         try:
             with _failures(f"{path}: cannot be read", f"check the disk, or {_ANOTHER}"):
@@ -198,12 +204,13 @@ class Store:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             return self.finished.get(key) if self.finished else None
-        with suppress(OSError):  # eviction uses the time of last use, which a read-only store cannot set
+        with suppress(OSError):  # eviction needs the time of last use; a read-only store cannot set it
             os.utime(path)
         return entry
 
     def mapped(self, key: str) -> Entry | None:
-        """The entry under the key, as `get`, with memory maps as arrays, whose bytes are not checked."""
+        """The entry under the key, like `get`, but with memory maps as arrays, whose checksum is not
+        checked."""
         path = self._path(key)
         with suppress(OSError):
             os.utime(path)
@@ -212,12 +219,12 @@ class Store:
         return None
 
     def summary(self, key: str) -> Summary | None:
-        """The summary of the entry, or None; this does not count as a use of the entry."""
+        """The summary of the entry; None if there is none. This does not count as a use of the entry."""
         own = entries.summary(key, self._path(key, use=False))
         return own or (self.finished.summary(key) if self.finished else None)
 
     def summaries(self) -> list[Summary]:
-        """All entries that can be read, the most recently used first."""
+        """The summaries of all entries that can be read, with the most recently used first."""
         return list(filter(None, map(self.summary, self.entries())))
 
     def put(
@@ -227,11 +234,12 @@ class Store:
         metadata: Mapping[str, Any] | None = None,
         matrix: tuple[Iterable[np.ndarray], tuple[int, int]] | None = None,
     ) -> None:
-        """Save the arrays and the metadata under the key, replacing an earlier entry.
+        """Save the arrays and the metadata under the key. An earlier entry is replaced.
 
-        `matrix` is float32 blocks (m, d) and a shape (n, d), which become the array `vectors` with the memory
-        of one block; a ValueError for another shape. A StoreError for arrays of objects, invalid JSON, a full
-        disk or missing permission; the earlier entry then stays.
+        `matrix` is a pair of float32 blocks (m, d) and their common shape (n, d). The blocks become the array
+        `vectors`, and only one is in memory at a time. Raises a ValueError if they have another shape. Raises
+        a StoreError for arrays of objects, invalid JSON, a full disk or missing permission; then the earlier
+        entry stays.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
@@ -250,7 +258,7 @@ class Store:
         self._evict(keep=path)
 
     def identity(self) -> str:
-        """A random name by which a worker recognises this folder, or ""."""
+        """A random name by which a worker recognises this folder; "" if it has none."""
         path = self.root / "id"
         with suppress(OSError, NotWritten), folder_lock(self.root):
             if not path.exists() or not path.stat().st_size:
@@ -259,7 +267,8 @@ class Store:
         return ""
 
     def require_writable(self) -> None:
-        """Raise a StoreError, before long work, if the disk is full or missing, or permission is denied."""
+        """Raise a StoreError if the disk is full or missing, or if permission is denied. Call this before
+        long work."""
         with _failures(f"{self.root}: expected a folder to write to", _ELSEWHERE):
             self._require_room(0)
             with self.scratch():
@@ -267,7 +276,8 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for this writer's unfinished files; a later start removes it after a kill."""
+        """A folder for this writer's unfinished files. If the process is killed, a later process removes the
+        folder."""
         folder = self._partial / own_name()
         folder.mkdir()
         try:
@@ -276,23 +286,24 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
 
     def size(self) -> int:
-        """Bytes of all entries and unfinished files."""
+        """The number of bytes of all entries and unfinished files."""
         files = self._files(self._entries, ".safetensors") + self._files(self._partial)
         return sum(size for _, size, _ in files)
 
     def entries(self) -> list[str]:
-        """All keys, the most recently used first."""
+        """All keys, with the most recently used first."""
         return [path.stem for *_, path in reversed(self._files(self._entries, ".safetensors"))]
 
     def remove(self, key: str) -> None:
         """Remove the entry if it exists. Raises a StoreError if that fails."""
         path = self._path(key, use=False)
-        if os.path.lexists(path):  # a read-only disk raises an error even for a missing file
+        if os.path.lexists(path):  # on a read-only disk, removing a missing file is an error, too
             with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
                 path.unlink(missing_ok=True)
 
     def _path(self, key: str, use: bool = True) -> Path:
-        """The path of the key's file; with `use` it is protected until the surrounding `in_use` ends."""
+        """The path of the key's file. With `use`, the entry is protected until the surrounding `in_use`
+        ends."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
                 f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}"
@@ -302,7 +313,7 @@ class Store:
         return self._entries / key[:2] / f"{key}.safetensors"
 
     def _files(self, folder: Path, suffix: str = "") -> list[tuple[float, int, Path]]:
-        """Time of last use, bytes and path of each file."""
+        """The time of last use, the size in bytes and the path of each file."""
         files = []
         for place, _, names in os.walk(folder):
             for name in names:
@@ -313,10 +324,11 @@ class Store:
         return sorted(files)
 
     def _evict(self, keep: Path) -> None:
-        """Remove the least recently used entries above the limit, except `keep` and those in use."""
+        """Remove the least recently used entries until the limit holds. `keep` and entries in use are not
+        removed."""
         if self.size() <= self.limit_bytes:
             return
-        with folder_lock(self.root):  # no process may pin or evict an entry between listing and removal
+        with folder_lock(self.root):  # no process may list a key or evict an entry meanwhile
             used = keys_in_use(self.root) | {keep.stem}
             excess = self.size() - self.limit_bytes
             for _, size, path in self._files(self._entries, ".safetensors"):
@@ -338,7 +350,7 @@ class Store:
         self._partial.mkdir(exist_ok=True)
 
     def _require_room(self, n_bytes: int) -> None:
-        self._make_folders()  # again, in case the store was deleted
+        self._make_folders()  # made again in case the store was deleted
         needed = n_bytes + HEADROOM
         if shutil.disk_usage(self.root).free >= needed:
             return
@@ -357,7 +369,7 @@ class Store:
                     if is_orphaned(path):
                         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with folder_lock(self.root):
-            keys_in_use(self.root)  # removes the lists of dead processes
+            keys_in_use(self.root)  # this removes the lists of dead processes
 
 
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
@@ -370,11 +382,11 @@ def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-# Progress of a job, and the time left.
+# The progress of a job, and the time that is left.
 
 
 SECONDS_BETWEEN_REPORTS = 0.2
-Progress = Callable[..., None]  # done, total, message
+Progress = Callable[..., None]  # called as (done, total, message)
 
 
 def silent(*_: Any, **__: Any) -> None:
@@ -382,9 +394,9 @@ def silent(*_: Any, **__: Any) -> None:
 
 
 class Context:
-    """The first argument of a job's function; the function uses it to report progress and store the result.
+    """The first argument of a job's function, which uses it to report progress and to store the result.
 
-    Without `send` the function can be called in place: ``reduce_job(Context(key, store), …)``.
+    Without `send`, the function can be called in this process: ``reduce_job(Context(key, store), …)``.
     """
 
     def __init__(self, key: str, store: Store, send: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -394,7 +406,7 @@ class Context:
         self._latest: dict[str, Any] | None = None
 
     def report(self, done: int, total: int, message: str = "") -> None:
-        """Report `done` of `total`; sent at most five times a second."""
+        """Report that `done` of `total` units are done. Reports are sent at most five times a second."""
         self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
 
     def put(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
@@ -403,7 +415,7 @@ class Context:
 
     @contextmanager
     def sending(self) -> Iterator[Context]:
-        """Send reports within the block, the last one at its end."""
+        """Send reports within the block. The last report is sent at the end of the block."""
         ended = threading.Event()
         thread = threading.Thread(target=self._flush_until, args=(ended,), name="job-progress", daemon=True)
         thread.start()
@@ -432,8 +444,9 @@ def run_in_worker(
     kwargs: dict[str, Any],
     device: str = "auto",
 ) -> None:
-    """The function that Dask runs for a job. `place` is the store's folder, size limit and identity, and
-    whether it includes bundled results; a `device` other than "auto" replaces the worker's own choice."""
+    """The function that Dask runs for a job. `place` holds the store's folder, size limit and identity, and
+    whether the store includes bundled results. A `device` other than "auto" replaces the worker's own
+    choice."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -444,7 +457,7 @@ def run_in_worker(
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
     root, limit_bytes, identity, with_finished = place
     store = Store(root, limit_bytes, with_finished)
-    if identity and store.identity() not in ("", identity):  # fail before hours of work, not after
+    if identity and store.identity() not in ("", identity):  # fail before hours of work and not after
         raise StoreError(
             f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
             f" another folder there; mount it there, or change {ENVIRONMENT}"
@@ -463,8 +476,9 @@ _UNITS = 100  # units of progress per expected second
 
 
 class Stages:
-    """Progress of a computation in stages, weighted by expected seconds: ``"layout: epoch 30 of 500 · stage 3
-    of 3"``. `stages` are (name, seconds) in order; only their proportions matter."""
+    """The progress of a computation in several stages: ``"layout: epoch 30 of 500 · stage 3 of 3"``. `stages`
+    are pairs (name, expected seconds), in order. The seconds weight the stages, so only their proportions
+    matter."""
 
     def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
         self._report, self._names = report, [name for name, _ in stages]
@@ -472,12 +486,12 @@ class Stages:
         self._number = -1
 
     def begin(self, name: str) -> None:
-        """Begin the next stage of this name; all earlier stages count as done."""
+        """Begin the next stage with this name. All earlier stages count as done."""
         self._number = self._names.index(name, self._number + 1)
         self._say(0, name)
 
     def count(self, done: int, total: int, unit: str) -> None:
-        """Report `done` of `total` units, such as epochs, of the present stage."""
+        """Report that `done` of `total` units, such as epochs, of the current stage are done."""
         units = self._units[self._number] * done // max(total, 1)
         self._say(units, f"{self._names[self._number]}: {unit} {done} of {total}")
 
@@ -487,13 +501,13 @@ class Stages:
     def _say(self, units: int, what: str) -> None:
         place = (
             f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
-        )  # the first one may take most of the time
+        )  # the first stage may take most of the time
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 
-_EVEN = 0.1  # share of work done at which progress and expected time have equal weight
-_MEMORY = 0.1  # share of the remaining time after which a new estimate has replaced the old one
-_TOO_SHORT = 0.05  # an estimate is withdrawn as too short when this share of it is left
+_EVEN = 0.1  # when this share of the work is done, progress and expected time have equal weight
+_MEMORY = 0.1  # after this share of the remaining time, a new estimate has replaced the old one
+_TOO_SHORT = 0.05  # an estimate was too short if only this share of it is left; it is withdrawn
 
 
 class TimeLeft:
@@ -502,7 +516,7 @@ class TimeLeft:
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now
-        self._origin = now, 0  # time and count when the present count began
+        self._origin = now, 0  # the time and the count at which the current count began
         self._done = self._total = 0
         self._estimate = (expected, now) if expected else None  # (seconds left, time of the estimate)
 
@@ -525,14 +539,14 @@ class TimeLeft:
         self._estimate = left, now
 
     def left(self, now: float) -> float | None:
-        """Seconds left; None before any progress, or once the estimate has run out."""
+        """The seconds left. None before any progress, and once the estimate has run out."""
         if self._estimate is None or self._done == self._total > 0:
             return None
         left = self._falling(now)
         return left if left > _TOO_SHORT * self._estimate[0] else None
 
     def rate(self, now: float) -> float | None:
-        """Units per second of the present count, or None."""
+        """The units per second of the current count; None before any progress."""
         since, first = self._origin
         return (self._done - first) / (now - since) if self._done > first and now > since else None
 

@@ -1,5 +1,5 @@
-"""The checked columns of a space: ids, labels and counts; and row numbers as ids, which are created when
-used."""
+"""The columns of a space (ids, labels and counts), and the checks of these columns. Also row numbers as
+ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 
-# The columns of a space, checked: ids, labels and counts; and row numbers as ids, made when they are used.
+# The columns of a space are ids, labels and counts. Row numbers as ids are made when they are used.
 
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -35,7 +35,7 @@ class RowNumbers(Sequence[str]):
         return str(numbers) if isinstance(numbers, int) else list(map(str, numbers))
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Row numbers (m,) of the ids, −1 for others, as `pandas.Index.get_indexer` does."""
+        """The row numbers (m,) of the ids; −1 for an unknown id, as in `pandas.Index.get_indexer`."""
         rows = np.full(len(ids), -1, dtype=np.intp)
         for place, identifier in enumerate(ids):
             if isinstance(identifier, str) and _NUMBER.fullmatch(identifier):
@@ -43,7 +43,7 @@ class RowNumbers(Sequence[str]):
         return np.where(rows < self.n, rows, -1)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """The ids, as Python strings, of these rows or of those where a mask (n,) is true."""
+        """The ids of these rows as Python strings. `rows` are row numbers or a mask (n,)."""
         return np.array(list(map(str, np.arange(self.n)[rows].tolist())), dtype=object)
 
 
@@ -53,8 +53,8 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     Raises
     ------
     SpaceError
-        A wrong number of items; bytes, fractions or missing ones, which str() would turn into "b'a'" or
-        "nan".
+        The number of items is wrong. An item is bytes, a fraction or missing, which str() would turn into
+        "b'a'" or "nan".
     """
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
@@ -70,7 +70,7 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
 
 
 class MarkedIds(np.ndarray):
-    """Ids (n,) of rows that are not all scored; each subclass defines what `marks` mean."""
+    """The ids (n,) of rows of which only some are scored. Each subclass defines the meaning of `marks`."""
 
     marks: frozenset[str] = frozenset()
 
@@ -91,8 +91,8 @@ class MarkedIds(np.ndarray):
 
 
 class GuessedIds(MarkedIds):
-    """Ids of rows whose partners an algorithm chose: only marked ones, which a user confirmed, are scored.
-    `unlinked` is the number of rows without a partner, which are not included."""
+    """The ids of rows whose partners an algorithm chose. The marks are the ids that a user confirmed, and
+    only these rows are scored. `unlinked` is the number of rows without a partner, which are not included."""
 
     unlinked: int = 0
 
@@ -102,12 +102,12 @@ class GuessedIds(MarkedIds):
 
 
 class AuditedIds(MarkedIds):
-    """Ids of rows of which an audit found the marked ones to be paired wrongly: only the others are
-    scored."""
+    """The ids of rows that were audited. The marks are the ids that the audit found to be paired wrongly;
+    these rows are not scored."""
 
 
 def mark_unscored(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
-    """The ids, marked so that those in `removed` are no longer scored."""
+    """The ids, with marks such that the rows in `removed` are no longer scored."""
     if isinstance(ids, GuessedIds):
         fewer = ids.copy()
         fewer.marks = ids.marks.difference(removed)
@@ -117,8 +117,8 @@ def mark_unscored(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
 
 
 def scored_rows(ids: Sequence[str]) -> np.ndarray:
-    """Which rows (n,) may be scored: of guessed pairs the confirmed ones, of audited pairs those not
-    removed."""
+    """A mask (n,) of the rows that may be scored. For guessed pairs, these are the confirmed rows; for
+    audited pairs, the rows that were not removed."""
     if not isinstance(ids, MarkedIds):
         return np.ones(len(ids), dtype=bool)
     return pd.Index(ids).isin(ids.marks) == isinstance(ids, GuessedIds)
@@ -139,7 +139,8 @@ def need_distinct_ids(index: pd.Index, name: str) -> None:
 
 
 def checked_counts(counts: Sequence[int], name: str) -> np.ndarray:
-    """Counts (n,) as int64, read-only; a SpaceError if some are negative, fractions or beyond int64."""
+    """The counts (n,) as int64, read-only. Raises a SpaceError if a count is negative, a fraction or beyond
+    int64."""
     given = np.asarray(counts)
     kind = given.dtype.kind
     whole = kind in "iu" or (kind == "f" and np.array_equal(given, np.floor(given)))
@@ -161,14 +162,16 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-# The digest of a space's content, block by block: equal content has an equal digest, in memory and on disk.
+# The digest of a space's content is computed block by block. Equal content has an equal digest, in memory and
+# on disk.
 
 Columns = Sequence[Sequence[str] | np.ndarray | None]
 _BLOCK = 1 << 16
 
 
 def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], columns: Columns) -> str:
-    """Hexadecimal digest of float32 rows (n, d), given in blocks, and of ids, labels and counts."""
+    """The hexadecimal digest of rows (n, d), which are given as float32 blocks, and of ids, labels and
+    counts."""
     digest = hashlib.blake2b(repr(shape).encode(), digest_size=16)
     for block in blocks:
         digest.update(memoryview(block).cast("B"))
@@ -178,14 +181,15 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
 
 
 def digest_of_columns(columns: Columns) -> str:
-    """Hexadecimal digest of ids, labels and counts; for row numbers, their count replaces the ids."""
+    """The hexadecimal digest of ids, labels and counts. If the ids are row numbers, the number of rows
+    replaces them."""
     short = ([column.n] if isinstance(column, RowNumbers) else column for column in columns)
     return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
 
 
 def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
-    """The pieces of the text that `json.dumps` returns for the list of these columns, with null for a missing
-    one."""
+    """Yield the pieces of the text that `json.dumps` returns for the list of these columns. A missing column
+    is null."""
     for place, column in enumerate(columns):
         yield b", " if place else b"["
         if column is None:

@@ -1,4 +1,4 @@
-"""Two spaces or more over the same rows: paired by id, and which of their pairs may be scored."""
+"""Pair the rows of two or more spaces by id, and tell which pairs may be scored."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of
 
 
 def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
-    """Both sides as spaces; if one has no ids, rows are paired by row, so it takes the ids of the other.
+    """The source and the target as spaces. If one of them has no ids, rows are paired by order, so it gets
+    the ids of the other one.
 
     Raises
     ------
     SpaceError
-        Different numbers of rows if one side has no ids; whatever `matrix` refuses.
+        One of them has no ids, and their numbers of rows differ. The errors of `matrix` are raised, too.
     """
     sides = [as_space(source, "source"), as_space(target, "target")]
     named = [ids_of(source) is not None, ids_of(target) is not None]
@@ -39,8 +40,8 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces with the same ids in the same order, and further spaces with these ids. Also the numbers of
-    rows left out: rows of only one space, including those without a link, and zero rows."""
+    """Two spaces with the same ids in the same order, and further spaces with these ids. It also holds how
+    many rows were left out: rows of only one space (these include rows without a link), and zero rows."""
 
     source: LatentSpace
     target: LatentSpace
@@ -51,7 +52,7 @@ class Match:
 
     @property
     def spaces(self) -> tuple[LatentSpace, ...]:
-        """The source, the target, and the further spaces."""
+        """The source, the target and the further spaces."""
         return self.source, self.target, *self.others
 
     @property
@@ -59,7 +60,8 @@ class Match:
         return self.source.ids
 
     def pair(self, number: int = 1) -> Match:
-        """The source and another space, by default the target, over the ids that all spaces share."""
+        """The pair of the source and another space, by default the target, with the ids that all spaces
+        share."""
         return replace(self, target=self.spaces[number], others=())
 
     def __len__(self) -> int:
@@ -67,17 +69,17 @@ class Match:
 
 
 def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
-    """Pair two spaces by id, in the source's order; rows that are zero in either are left out and counted.
-    With `others`, only rows that these also have remain.
+    """Pair the rows of two spaces by id, in the source's order. Rows that are zero in one of the spaces are
+    left out and counted. With `others`, only rows that all of these also have remain.
 
-    Arrays and tables without ids are paired by row, see `as_pair`.
+    Arrays and tables without ids are paired by row order (see `as_pair`).
 
     Raises
     ------
     NoCommonId
-        No shared id; a SpaceError.
+        The spaces share no id. This is a SpaceError.
     SpaceError
-        No row left after zero vectors are removed; different numbers of rows if one side has no ids.
+        No row is left after zero vectors are removed, or the errors of `as_pair` are raised.
 
     Examples
     --------
@@ -98,8 +100,8 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
 
 
 def _join_match(matched: Match, pair: Match) -> Match:
-    """The rows of a match that are also in a pair with the same source; the pair's target becomes a further
-    space."""
+    """The match reduced to the rows that are also in `pair`, which has the same source. The target of `pair`
+    becomes a further space."""
     in_pair = pair.source.index.get_indexer(matched.source.index)
     rows = np.flatnonzero(in_pair >= 0)
     if not len(rows):
@@ -149,7 +151,8 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
 
 
 def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """Spaces with the same ids; if those of one are guessed or audited, all get these marks."""
+    """Spaces with the same ids, all with the same marks. If the ids of one space are guessed or audited, all
+    spaces get its marks."""
     named = [space.ids for space in spaces if space._row_numbers is None]
     guessed = [ids.marks for ids in named if isinstance(ids, GuessedIds)]
     audited = [ids.marks for ids in named if isinstance(ids, AuditedIds)]
@@ -162,7 +165,7 @@ def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
-    """A distinct name for each space; equal names are numbered, ``"words (1)"``, ``"words (2)"``."""
+    """A distinct name for each space. Equal names are numbered: ``"words (1)"``, ``"words (2)"``."""
     names, distinct = list(map(attrgetter("name"), spaces)), []
     for name in names:
         if names.count(name) > 1:
@@ -173,7 +176,7 @@ def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
 
 
 def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
-    """The ids that every space has, in the order of the first space; empty if there are none."""
+    """The ids that all spaces have, in the order of the first space; empty if there are none."""
     ids = spaces[0].index
     for space in spaces[1:]:
         ids = ids[ids.isin(space.index)]
@@ -187,7 +190,7 @@ NONE_KNOWN = (
 
 
 def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
-    """The `shared_ids` of rows that may be scored in all spaces, see `scored_rows`."""
+    """The `shared_ids` of those rows that may be scored in all spaces (see `scored_rows`)."""
     ids = shared_ids(spaces)
     for space in spaces:
         if isinstance(space.ids, MarkedIds):
@@ -196,7 +199,7 @@ def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
 
 
 def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
-    """The rows of `known_ids`, if not all rows may be scored; else the spaces themselves.
+    """The spaces reduced to the rows of `known_ids`. If all rows may be scored, the spaces themselves.
 
     Raises
     ------
@@ -212,12 +215,13 @@ def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
 
 
 def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
-    """The labels (n,) of spaces with the same rows, from those that have labels; None if none has.
+    """The labels (n,) of spaces with the same rows, from the spaces that have labels. None if no space has
+    labels.
 
     Raises
     ------
     SpaceError
-        Labels that differ.
+        Two spaces have different labels for the same row.
     """
     labelled = [space for space in spaces if space.labels is not None]
     for space in labelled[1:]:
@@ -233,7 +237,8 @@ def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Names without the final words that all of them share, such as the dataset's name; and these words."""
+    """Return the names without the last words that all of them share, such as the dataset's name, and these
+    words."""
     words = [name.split(" ") for name in names]
     n = 0
     while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:

@@ -1,4 +1,5 @@
-"""LatentSpace: rows of an encoder with their ids, in memory or on disk; and what functions accept as rows."""
+"""`LatentSpace`, the rows of an encoder with their ids, in memory or on disk, and `matrix`, which converts
+everything that functions accept as rows."""
 
 from __future__ import annotations
 
@@ -34,12 +35,13 @@ from relcore.spaces.ids import (
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
-    """The number of rows (n, d) float32 that have the same bytes as another row, by a hash of 64 bits."""
+    """The number of float32 rows (n, d) that have the same bytes as another row. Rows are compared by a hash
+    of 64 bits."""
     return int(row_hashes(vectors).duplicated(keep=False).sum())
 
 
 def row_hashes(vectors: np.ndarray) -> pd.Series:
-    """A hash of 64 bits of the bytes of each row (n, d) float32, (n,)."""
+    """A hash of 64 bits for each float32 row (n, d), computed from its bytes, (n,)."""
     return pd.Series(
         [
             hash(bytes(row))
@@ -50,37 +52,39 @@ def row_hashes(vectors: np.ndarray) -> pd.Series:
 
 
 class LatentSpace:
-    """An absolute space: a float32 vector and an id per row; immutable.
+    """An absolute space, which has a float32 vector and an id for each row. It is immutable.
 
     Parameters
     ----------
     vectors : matrix (n, d) in any form of `matrix`
-        Kept as float32, read-only; copied unless it is a read-only float32 array already. A read-only memory
-        map of float16 or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk.
-        `vectors` is then a float32 map, or `MappedRows` whose slices, rows and masks are float32. Its file
-        must not be rewritten while it is in use.
+        The vectors are kept as float32, read-only. They are copied unless they are already a read-only
+        float32 array. `MappedRows` and read-only memory maps of float16 or float32 (``numpy.load(path,
+        mmap_mode="r")``) stay on disk. The attribute `vectors` is then a float32 map, or `MappedRows` that
+        give float32 for slices, row numbers and masks. Their file must not be rewritten while it is in use.
     ids : n distinct strings
-        Ids pair this space with another one; see `match`. `RowNumbers` are created when used.
+        Rows of two spaces are paired by their ids (see `match`). `RowNumbers` take no memory until they are
+        used.
     name : str
-        Its display name: ``"word2vec-novels"``.
+        The name that is shown, such as ``"word2vec-novels"``.
     labels : n strings, optional
-        One category per row, for colours and class-balanced anchors; ``""`` for a row without one.
+        The category of each row, for colours and class-balanced anchors; ``""`` for a row without one.
     payload : n items, optional
-        The item of each row (a sentence, the path of a picture).
+        The item of each row, such as a sentence or the path of a picture.
     counts : n non-negative integers, optional
-        How often each row occurs in its corpus; "most frequent" anchors use it, or row order if there are no
-        counts.
+        How often each row occurs in its corpus. The "most frequent" anchors are chosen by counts; without
+        counts, by row order.
 
     Attributes
     ----------
     note : str
-        Warnings of `load_space`: rows that were left out, or joined to metadata by order.
+        Warnings of `load_space`, for example that rows were left out or that metadata were joined by order.
 
     Raises
     ------
     SpaceError
-        Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate or empty ids; ids
-        or labels that are bytes, fractions or missing; counts that are negative, fractions or beyond int64.
+        The vectors have not two axes, have no rows, or hold NaN or infinite values. Columns differ in length.
+        An id repeats or is empty. An id or a label is bytes, a fraction or missing. A count is negative, a
+        fraction or beyond int64.
 
     Examples
     --------
@@ -114,7 +118,7 @@ class LatentSpace:
         given = matrix(vectors, name, None) if stored is None else stored
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
-            shared = np.may_share_memory(kept, given)  # the caller may still change its own array
+            shared = np.may_share_memory(kept, given)  # the caller may still change the array that it gave
             self._vectors = (
                 kept.copy() if shared and (kept.flags.writeable or kept.base is not None) else kept
             )
@@ -132,7 +136,8 @@ class LatentSpace:
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != n:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
-        # A finite sum proves that all rows are finite, at a fraction of the cost of checking every value.
+        # If the sum is finite, all rows are finite. This takes a fraction of the time of checking every
+        # value.
         known = self._vectors if stored is None else stored.lengths
         if not np.isfinite(np.sum(known, dtype=np.float64)):
             bad = np.flatnonzero(~np.isfinite(known.reshape(n, -1)).all(axis=1))
@@ -149,8 +154,8 @@ class LatentSpace:
 
     @property
     def vectors(self) -> np.ndarray:
-        """The vectors (n, d), float32 and read-only; for a mapped file, after a check that it has not
-        changed.
+        """The vectors (n, d), float32 and read-only. If they are mapped from a file, first check that it has
+        not changed.
 
         Raises
         ------
@@ -169,7 +174,7 @@ class LatentSpace:
 
     @cached_property
     def ids(self) -> np.ndarray:
-        """The id of each row, (n,) Python strings."""
+        """The ids of the rows, an array (n,) of Python strings."""
         return read_only(self._row_numbers.at(slice(None)))
 
     @cached_property
@@ -182,12 +187,12 @@ class LatentSpace:
 
     @cached_property
     def zero_rows(self) -> np.ndarray:
-        """Row numbers of zero vectors, which have no direction and so no cosine."""
+        """The row numbers of zero vectors. These have no direction, so cosines with them are undefined."""
         return read_only(np.flatnonzero(self.norms == 0))
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of vectors, ids, labels and counts; the name does not matter."""
+        """The hexadecimal digest of vectors, ids, labels and counts. It does not depend on the name."""
         ids = self._row_numbers or self.ids
         marks = [sorted(ids.marks)] if isinstance(ids, MarkedIds) else []
         marks += [[]] * isinstance(ids, AuditedIds)
@@ -206,12 +211,12 @@ class LatentSpace:
         return known
 
     def rows(self, ids: Sequence[str] | np.ndarray) -> np.ndarray:
-        """Row numbers (m,) of the ids, in their order.
+        """The row numbers (m,) of the ids, in the order of the ids.
 
         Raises
         ------
         SpaceError
-            Ids that the space lacks; the error names the first three.
+            The space lacks some of the ids. The message names the first three.
         """
         ids = pd.Index(list(ids), dtype=object)
         rows = self.index.get_indexer(ids) if self._row_numbers is None else self._row_numbers.rows(ids)
@@ -224,7 +229,7 @@ class LatentSpace:
 
     @cached_property
     def _by_folded_id(self) -> dict[str, str]:
-        """Each id by its case-folded form; "" if several ids differ only in case."""
+        """The id for each case-folded form; "" if several ids have the same form."""
         folded: dict[str, str] = {}
         for identifier in self.ids:
             key = identifier.casefold()
@@ -232,8 +237,8 @@ class LatentSpace:
         return folded
 
     def as_written(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """The ids as written in this space: "Paris" becomes "paris" if that is the only id that differs only
-        in case.
+        """The ids as they are written in this space. "Paris" becomes "paris" if that is the only id of the
+        space that differs from it only in case.
 
         Examples
         --------
@@ -263,32 +268,33 @@ class LatentSpace:
         )
 
 
-# The rows (n, d) that public functions accept, with one conversion for all of them.
+# The types of rows (n, d) that public functions accept. One function converts all of them.
 
 
 class HasShape(Protocol):
-    """An array, a DataFrame, a tensor or a sparse matrix."""
+    """The type of arrays, DataFrames, tensors and sparse matrices."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
 
 MatrixLike: TypeAlias = LatentSpace | HasShape | Sequence[Sequence[float] | np.ndarray]
-_MOST_DENSE = 8 << 30  # bytes of the dense form of a sparse matrix
+_MOST_DENSE = 8 << 30  # most bytes of a sparse matrix in dense form
 
 
 def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: bool = False) -> np.ndarray:
-    """A matrix (n, d) of real numbers from a `LatentSpace`, array, DataFrame, tensor on any device, sparse
-    matrix or list of rows. Whether numbers are finite is not checked, see `need_finite`.
+    """Convert a `LatentSpace`, array, DataFrame, tensor on any device, sparse matrix or list of rows to a
+    matrix (n, d) of real numbers. The numbers may be NaN or infinite (see `need_finite`).
 
-    Without a `dtype`, real numbers keep their type. Matrices in files (`MappedRows`), or computed on use
-    (`DerivedRows`), are read as a whole unless the caller accepts them `by_block`.
+    Without a `dtype`, real numbers keep their type. With `by_block`, `MappedRows` (rows in files) and
+    `DerivedRows` (rows that are computed when used) are returned unchanged. Without it, they are read as a
+    whole.
 
     Raises
     ------
     SpaceError
-        Another shape, complex numbers, items that are no numbers, or a sparse matrix whose dense form is too
-        large.
+        X has another shape, complex numbers or items that are no numbers, or is a sparse matrix that is too
+        large in dense form.
     """
     if isinstance(X, LatentSpace):
         X = X.vectors
@@ -296,7 +302,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
         if by_block:
             return cast(np.ndarray, X)
         X = X[:] if isinstance(X, DerivedRows) else X
-    if hasattr(X, "detach"):  # a tensor: perhaps on a GPU, sparse, or of a type that NumPy lacks
+    if hasattr(X, "detach"):  # a tensor, perhaps on a GPU, sparse, or of a type that NumPy lacks
         X = X.detach().cpu().to_dense()
         X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
     if hasattr(X, "tocsr"):
@@ -308,7 +314,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
         X = X.toarray()
     try:
         given = np.asarray(X)
-    except ValueError as error:  # lists of different lengths
+    except ValueError as error:  # the lists have different lengths
         raise SpaceError(
             f"{name}: expected a matrix (n, d), got {error!s:.120}; make the rows equally long"
         ) from error
@@ -343,8 +349,8 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
 
 
 def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
-    """The ids of rows, if they have some: those of a `LatentSpace`, or the index of a DataFrame if it holds
-    texts."""
+    """The ids of rows: those of a `LatentSpace`, or the index of a DataFrame if it holds texts. None if the
+    rows have no ids."""
     if isinstance(X, LatentSpace):
         return X._row_numbers or X.ids
     index = X.index if isinstance(X, pd.DataFrame) else None
@@ -352,8 +358,8 @@ def ids_of(X: Any) -> Sequence[str] | np.ndarray | None:
 
 
 def need_paired(X: Any, Y: Any) -> None:
-    """Raise a SpaceError if both sides have ids that are not equal in order: a function that pairs by row
-    would pair wrong rows.
+    """Raise a SpaceError if X and Y both have ids, and these differ or have another order. A function that
+    pairs by row order would then pair wrong rows.
     """
     first, second = ids_of(X), ids_of(Y)
     if first is None or second is None or len(first) != len(second):
@@ -369,12 +375,12 @@ def need_paired(X: Any, Y: Any) -> None:
 def paired_matrices(
     X: Any, Y: Any, names: tuple[str, str], by_block: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both sides of paired rows as `matrix` returns them, (n, d_x) and (n, d_y).
+    """The paired rows of X and Y as matrices (n, d_x) and (n, d_y), converted by `matrix`.
 
     Raises
     ------
     SpaceError
-        As `matrix` and `need_paired`; numbers of rows that differ.
+        The numbers of rows differ. The errors of `matrix` and `need_paired` are raised, too.
     """
     need_paired(X, Y)
     X, Y = (matrix(side, name, None, by_block) for side, name in zip((X, Y), names, strict=True))
@@ -386,8 +392,8 @@ def paired_matrices(
 
 
 def as_space(X: Any, name: str = "space") -> LatentSpace:
-    """Anything that `matrix` accepts as a space; rows without ids are "0", "1", …; a space is returned
-    unchanged."""
+    """Convert anything that `matrix` accepts to a space. Rows without ids get the ids "0", "1", …. A space is
+    returned unchanged."""
     if isinstance(X, LatentSpace):
         return X
     rows, ids = matrix(X, name, None, by_block=True), ids_of(X)

@@ -1,4 +1,5 @@
-"""Split: which rows are anchors, which are trained on and which are scored, disjoint by construction."""
+"""`Split`: which rows are anchors, which are used for training and which are scored. The three parts are
+disjoint by construction."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from relcore.base.rows import MadeOnce
 from relcore.spaces.ids import AuditedIds, GuessedIds, scored_rows
 from relcore.spaces.matching import NONE_KNOWN
 
-# Split. Anchors are data that a method was fitted on: a relative space reproduces its own anchors, and a map
-# fitted on pairs fits these pairs. A score on them is optimistic for every method. So everything that
-# computes a score takes a `Split` and uses its test rows only.
+# A method is fitted on the anchors: a relative space reproduces its own anchors, and a map that is fitted on
+# pairs fits these pairs. A score on anchors is therefore optimistic for every method. So every function that
+# computes a score takes a `Split` and uses only its test rows.
 
 TEST_FRACTION = 0.2
 _DRAWN_AT_ONCE = 1 << 20
@@ -24,14 +25,15 @@ _QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
 
 
 def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
-    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id at any position.
+    """A pseudo-random number in [0, 1) for each id, (n,) float64. The numbers are uniformly distributed, and
+    an id has the same number at any position.
 
-    It depends only on the id, the stream and the random state, so adding or removing a row changes no other
-    row. Two streams are independent.
+    A number depends only on the id, the stream and the random state, so adding or removing a row does not
+    change the numbers of other rows. The numbers of two streams are independent.
     """
     key = hashlib.blake2b(
         f"{stream}/{random_state}".encode(), digest_size=8
-    ).hexdigest()  # SipHash takes 16 characters
+    ).hexdigest()  # the key of SipHash has 16 characters
     hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
     return hashed / 2.0**64
 
@@ -39,9 +41,9 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
 def smallest_keys(
     n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None
 ) -> np.ndarray:
-    """The m numbers of 0 … n − 1, except those in `without`, whose `row_keys` as ids are smallest, in
-    ascending order; all numbers if there are fewer. Works block by block, so that the memory does not depend
-    on n.
+    """The m of the numbers 0 … n − 1 that have the smallest `row_keys` as ids, in ascending order. Numbers in
+    `without` are excluded. If fewer than m are left, all of them. Works block by block, so that the memory
+    does not depend on n.
     """
     keys, smallest = np.empty(0), np.empty(0, dtype=np.int64)
     for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
@@ -54,7 +56,7 @@ def smallest_keys(
 
 
 def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
-    """Which rows (n,) may be tested on: neither anchors, nor rows that must not be scored."""
+    """A mask (n,) of the rows that may be test rows. Anchors and rows that must not be scored may not."""
     testable = scored_rows(ids)
     testable[anchors] = False
     if len(anchors) < len(ids) and not testable.any() and isinstance(ids, GuessedIds):
@@ -64,17 +66,19 @@ def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers of n rows: no row is in two of the three parts, and a row may be in none.
+    """A split of n rows into anchors, training rows and test rows, by row numbers. No row is in two parts. A
+    row may be in none.
 
     Attributes
     ----------
     ids : array (n,)
     anchors : array (k,)
-        In the order of the anchors; any map between two spaces is fitted on them.
+        The row numbers of the anchors, in the anchors' order. Every map between two spaces is fitted on them.
     train : array (m,)
-        Ascending; further rows that may be learned from, for example their labels.
+        The row numbers, ascending, of further rows that a method may learn from, for example from their
+        labels.
     test : array (t,)
-        Ascending; the rows that are scored.
+        The row numbers, ascending, of the rows that are scored.
     random_state : int
 
     Examples
@@ -111,23 +115,25 @@ class Split:
 
     @property
     def known(self) -> np.ndarray:
-        """Anchors and training rows together, ascending: a head may be trained on these, as in the papers."""
+        """The row numbers of anchors and training rows together, ascending. A head may be trained on these,
+        as in the papers."""
         return np.sort(np.concatenate([self.anchors, self.train]))
 
     @property
     def untested(self) -> np.ndarray:
-        """The rows that are not test rows, ascending."""
+        """The numbers of the rows that are not test rows, ascending."""
         return np.delete(np.arange(self.n), self.test)
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:
-        """The queries, ascending: all test rows, or `n_queries` random ones, drawn by a stream of their own.
+        """The row numbers of the queries, ascending. By default they are all test rows; with `n_queries`, so
+        many random test rows. They are drawn by their own stream of `row_keys`.
 
-        One more test row replaces at most one query.
+        If the split gets one more test row, at most one query is replaced.
 
         Raises
         ------
         SpaceError
-            Fewer than one query.
+            `n_queries` is less than 1.
         """
         if n_queries is not None and n_queries < 1:
             raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
@@ -137,14 +143,14 @@ class Split:
         return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
 
     def _query_keys(self) -> np.ndarray:
-        """The keys of the test rows, (t,). If most rows are test rows, the keys of all rows are cached with
-        the ids, because every step of a page asks for them.
+        """The `row_keys` of the test rows, (t,). If most rows are test rows, the keys of all rows are cached
+        with the ids, because every run of a page needs them.
         """
         if 2 * len(self.test) < self.n:
             return row_keys(self.ids[self.test], "queries", self.random_state)
         kept = _QUERY_KEYS(self.ids)
         if self.random_state not in kept:
-            kept.clear()  # only one random state: a study of many would fill the memory
+            kept.clear()  # keep only one random state: a study with many would fill the memory
             kept[self.random_state] = row_keys(self.ids, "queries", self.random_state)
         return kept[self.random_state][self.test]
 
@@ -152,13 +158,13 @@ class Split:
     def held_out(
         cls, ids: Sequence[str] | np.ndarray, anchors: Sequence[int] | np.ndarray = (), random_state: int = 0
     ) -> Split:
-        """The split in which every row but the anchors is a test row, for scores of methods that were fitted
-        only on the anchors.
+        """The split in which every row except the anchors is a test row. Use it to score methods that were
+        fitted only on the anchors.
 
         Raises
         ------
         SpaceError
-            No row is left, or a row occurs twice among the anchors.
+            All rows are anchors, or a row occurs twice among the anchors.
         """
         anchors = np.asarray(anchors, dtype=np.int64)
         test, others = np.flatnonzero(_testable(ids, anchors)), " or suspects" * isinstance(ids, AuditedIds)
@@ -181,23 +187,24 @@ class Split:
         labels: Sequence[str] | np.ndarray | None = None,
         random_state: int = 0,
     ) -> Split:
-        """A split whose test rows are drawn by the keys of their ids, so that they are the same in every
-        space and dataset; anchors are removed from them.
+        """Draw a split. Test rows are chosen by the keys of their ids, so that they are the same in every
+        space and dataset. Anchors are never test rows.
 
         Parameters
         ----------
         test_fraction : float
-            Share of the rows to test on, above 0 and below 1; each row is drawn independently, so the share
-            is met on average.
+            The share of rows that become test rows, above 0 and below 1. Each row is drawn independently, so
+            this is the mean share.
         test_ids : ids, optional
-            Test on these instead; unknown ids are ignored.
+            The ids of test rows, which replace the random ones. Unknown ids are ignored.
         labels : n labels, optional
-            One row of each class without an anchor always stays in the training part.
+            The class of each row. If a class has no anchor, one of its rows always stays in the training
+            part.
 
         Raises
         ------
         SpaceError
-            A share outside 0 … 1, or no test row left.
+            The share is not between 0 and 1, or no test row is left.
         """
         anchors = np.asarray(anchors, dtype=np.int64)
         testable, ids = _testable(ids, anchors), np.asarray(ids, dtype=object)
@@ -208,7 +215,7 @@ class Split:
         drawn &= testable
         rest = np.flatnonzero(testable)
         if not (len(test_ids) or drawn.any()) and len(rest) > 1:
-            drawn[rest[np.argmin(keys[rest])]] = True  # of few rows, the one that would be drawn first
+            drawn[rest[np.argmin(keys[rest])]] = True  # if none was drawn, the first one in the order
         if labels is not None and not len(test_ids):
             labels = np.asarray(labels)
             for label in set(labels[drawn]) - set(labels[~drawn]):
