@@ -417,6 +417,7 @@ def _chart(
             pick = partial(_pick, universe.names, by_name, drawn.table(), chart)
         exports.chart(drawn.interactive(exports.theme()), key, picked=pick)
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
+        told += " Dashed: a model and itself." * (chart == "accuracy")
         if chart == "map" and len(universe.names) <= MOST_LINED:
             told += " On a line: how often the nearest row in the other model is the same row; hover over a"
             told += " dot for all."

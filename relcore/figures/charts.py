@@ -264,7 +264,7 @@ class MovingPoints:
     def edges(self) -> tuple[np.ndarray, float]:
         """A square that contains nearly all points: its centre (2,) and half of its side."""
         low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
-        return (low + high) / 2, 0.56 * float((high - low).max()) or 1.0
+        return (low + high) / 2, 0.53 * float((high - low).max()) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
         """The colour of each point."""

@@ -240,9 +240,10 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     for (x, y), text in diagram.line_texts():
         figure.add_annotation(x=x, y=y, text=plain_text(text), **look)
     middle, wide = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
-    half = 0.68 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # leave room for names beside points
-    figure.update_xaxes(visible=False, range=[middle[0] - half[0], middle[0] + half[0]])
-    figure.update_yaxes(visible=False, range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x")
+    half = 0.59 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # leave room for names beside points
+    look = {"visible": False, "constrain": "domain"}  # a window that changes its size keeps the ranges
+    figure.update_xaxes(range=[middle[0] - half[0], middle[0] + half[0]], **look)
+    figure.update_yaxes(range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x", **look)
     return figure
 
 
@@ -254,7 +255,7 @@ def _sides(x: np.ndarray) -> list[str]:
 
 
 _MAP_LETTER = (0.023, 0.046)  # width and height of a letter, as shares of a map that is 350 pixels wide
-_MOST_NAMED = 64  # most letters on a slider, if all names were as long as the longest
+_MOST_NAMED = 64  # most letters between the ends of a slider, if all names were as long as the longest
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
@@ -262,7 +263,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     """The figure of moving points: one map at a time, a slider over all maps, and a button that plays
     them."""
     titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named(_MAP_LETTER)
-    figure = _new_figure(theme, moving.describe(), 470, showlegend=False, hovermode="closest")
+    figure = _new_figure(theme, moving.describe(), 520, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
     halo = ", ".join([f"0 0 3px {theme.surface}"] * 4)
     words = {"text": [f"<b>{plain_text(name)}</b>" for name in named]}
@@ -279,7 +280,8 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
         for number, parts in enumerate(frames)
     ]
     middle, half_width = moving.edges
-    hidden = {"showticklabels": False, "showgrid": False, "zeroline": False, "showline": False}
+    hidden = dict.fromkeys(("showticklabels", "showgrid", "zeroline", "showline"), False)
+    hidden["constrain"] = "domain"
     figure.update_xaxes(range=[middle[0] - half_width, middle[0] + half_width], **hidden)
     figure.update_yaxes(range=[middle[1] - half_width, middle[1] + half_width], scaleanchor="x", **hidden)
     figure.update_layout(margin={"l": 8, "r": 8, "t": 8, "b": 96})
@@ -304,7 +306,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
                     "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
                     # many names, and long names, would overlap, so they are hidden
                     "font": {"size": 11, "color": theme.muted}
-                    if len(titles) * max(map(len, titles)) <= _MOST_NAMED
+                    if (len(titles) - 1) * max(map(len, titles)) <= _MOST_NAMED
                     else {"size": 1, "color": theme.surface},
                     "ticklen": 0,
                     **look,

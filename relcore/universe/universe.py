@@ -201,6 +201,7 @@ class Universe(Reported):
             )
         share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
         same, by_chance = percent(share), f"(by chance {percent(chance)})"
+        by_chance = "on average " * (len(self.members) > 2) + by_chance
         found = f"is the same row in {same} of cases {by_chance}"
         if self.same_class:
             alike, guess = map(percent, self.same_class)
