@@ -510,17 +510,14 @@ def map_names(
     width_of: Callable[[str, bool], float],
     star: float = 0.0,
 ) -> list[MapName]:
-    """The names that fit on a pane without overlap. They are placed in this order: names of marked rows,
-    names of groups, numbers of rows on the same spot, labels of anchors.
-
-    Names of groups do not cover stars that have labels, and cover as few other stars as possible. The rule is
-    that of the screen (names.js), with one exception: a group whose rows fill a small pane keeps its name.
+    """The names that fit on a pane without overlap. The order: marked rows, groups, rows on the same spot,
+    anchors. Names of groups cover no stars with labels, and few others. The rule is that of the screen
+    (names.js), except that a group whose rows fill a small pane keeps its name.
 
     Parameters
     ----------
     places : array (n, 2)
-        Positions of the rows, measured from the lower left corner. They have the same unit as `size`, `line`
-        (the height of a line of text), `star` (a diameter) and all widths.
+        Positions of the rows from the lower left corner, in the unit of all lengths.
     width_of : text, whether it names an anchor → width
     """
     anchors, labels = drawn_anchors(scene)

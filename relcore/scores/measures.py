@@ -1,5 +1,5 @@
-"""The measures of the literature: functions of two matrices with paired rows. They use a sample of the rows,
-drawn by their ids, and a chance level from permutations of one space's rows.
+"""Measures from the literature: functions of two matrices with paired rows. They use a sample of the rows,
+drawn by their ids. Their chance level comes from permutations of the rows of one space.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 from relcore.spaces.split import Split
 
-FEATURE_ROWS = 5000  # limit for measures whose cost is linear in the rows
-MATRIX_ROWS = 1000  # limit for measures that need a matrix of rows × rows
-_CHEAP = 2e7  # products per permutation; up to this, 200 are drawn instead of 50
+FEATURE_ROWS = 5000  # most rows, if the cost is linear in the rows
+MATRIX_ROWS = 1000  # most rows, if a measure needs a matrix of rows × rows
+_CHEAP = 2e7  # if a permutation takes at most this many products, 200 are drawn instead of 50
 _most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)
 
 
 class SampledMetric(Metric):
-    """A `Metric` whose `function` is public, ``(source, target, ids=…)`` → Score, with a k if it `uses_k`."""
+    """A `Metric` that calls a public `function`: ``(source, target, ids=…)`` → Score. If it `uses_k`, the
+    function also gets k."""
 
     function: ClassVar[Callable[..., Score]]
     uses_k: ClassVar[bool] = False
@@ -37,7 +38,7 @@ class SampledMetric(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
         ids = pair.split.ids[pair.split.test]
-        function = type(self).function  # without the note, which the table has once for all scores
+        function = type(self).function  # drop the note, because a table has it once for all scores
         score = getattr(function, "__wrapped__", function)(pair.source, pair.target, ids=ids, **settings)
         if score.n < len(ids):
             score.drawn_from = len(ids)
@@ -48,7 +49,7 @@ _Given = ParamSpec("_Given")
 
 
 def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
-    """The measure with a note on its score if it read only a sample of the rows."""
+    """The measure, which adds a note to its score if it used only a sample of the rows."""
 
     @wraps(function)
     def noted(*given: _Given.args, **settings: _Given.kwargs) -> Score:
@@ -67,8 +68,9 @@ def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
 def paired_rows(
     source: MatrixLike, target: MatrixLike, most_rows: int | None, ids: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64: all n, or `most_rows`. These
-    are drawn by a hash of their ids (default: their numbers), so that one more row replaces at most one.
+    """The same rows of both spaces, (m, d_source) and (m, d_target) in float64. If there are more than
+    `most_rows`, this many are drawn, by a hash of their ids (default: their numbers). So a further row
+    replaces at most one drawn row.
 
     Raises
     ------
@@ -94,14 +96,14 @@ def paired_rows(
 
 
 def about_mean(X: np.ndarray) -> np.ndarray:
-    """X (n, d) minus its mean row, scaled so that the sum of all squares is 1."""
+    """The rows of X (n, d) minus their mean, scaled so that the sum of all squares is 1."""
     X = X - X.mean(axis=0)
     return X / np.linalg.norm(X)
 
 
 def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> ChanceLevel:
-    """The chance level of a measure from 50 permutations, or 200 if they are cheap. ``value(order)`` is its
-    score with row order[i] of the second space as the partner of row i; it takes `cost` products."""
+    """The chance level of a measure, from 50 permutations, or from 200 if they are cheap. ``value(order)`` is
+    the score if row order[i] of the second space is the partner of row i. It takes `cost` products."""
     rng = np.random.default_rng(0)
     n_draws = min(QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS, _most_permutations.get())
     return ChanceLevel.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))
@@ -109,7 +111,7 @@ def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) ->
 
 @contextmanager
 def fewer_permutations(most: int) -> Iterator[None]:
-    """A context in which chance levels take at most this many permutations, enough for their mean."""
+    """A context in which chance levels use at most this many permutations. Few are enough for the mean."""
     token = _most_permutations.set(most)
     try:
         yield
@@ -118,13 +120,13 @@ def fewer_permutations(most: int) -> Iterator[None]:
 
 
 def permuted(value: Callable[[Any], float], n: int, cost: float, **facts: Any) -> Score:
-    """The score ``value(slice(None))`` of n rows, with the chance level of `by_permutation`."""
+    """The score ``value(slice(None))`` of n rows, with a chance level from `by_permutation`."""
     return Score(value(slice(None)), n=n, null=by_permutation(value, n, cost), **facts)
 
 
 def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str = "") -> Score:
-    """The cosine of two symmetric matrices (n, n) with paired rows, −1 … 1, with a chance level by permuting
-    rows and columns of one matrix together (Mantel 1967)."""
+    """The cosine of two symmetric matrices (n, n) with paired rows, −1 … 1. For the chance level, the rows
+    and columns of one matrix are permuted together (Mantel 1967)."""
     A, B = (side / np.linalg.norm(side) for side in (A, B))
     few_a, few_b = A.astype(np.float32), B.astype(np.float32)
 
@@ -135,7 +137,7 @@ def matrix_agreement(A: np.ndarray, B: np.ndarray, metric: str, convention: str 
     return Score(float(np.vdot(A, B)), metric=metric, convention=convention, n=len(A), null=null)
 
 
-# Shape: the distance of the rows of two spaces after the best rotation.
+# Shape measures: the distance of the rows of two spaces after the best rotation.
 
 
 @notes_sample
@@ -146,11 +148,12 @@ def procrustes_similarity(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Procrustes similarity, 0 … 1; 1: the spaces differ by a rotation, a factor and a shift only.
+    """Procrustes similarity, 0 … 1. It is 1 if the spaces differ only by a rotation, a factor and a shift.
 
-    ‖XᵀY‖_* (the sum of the singular values) of the centred rows, each space scaled so that its squares add up
-    to 1. The Procrustes distance is d = √(2 − 2 s) of this score s (Schönemann 1966; Ding et al. 2021, who
-    give d²). Chance level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
+    It is the nuclear norm ‖XᵀY‖_* (the sum of the singular values) of the centred rows, where each space is
+    scaled so that its squares add up to 1. If s is the score, the Procrustes distance is d = √(2 − 2 s)
+    (Schönemann 1966; Ding et al. 2021, who give d²). Chance level: rows of one space permuted. Cost per row:
+    50 d², on at most `most_rows`.
 
     Raises
     ------
@@ -177,11 +180,12 @@ def angular_shape(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Angular shape similarity, 0 … 1: 1 − 2 θ / π; 1: the spaces differ by a rotation, a factor and a shift.
+    """Angular shape similarity 1 − 2 θ / π, 0 … 1. It is 1 if the spaces differ only by a rotation, a factor
+    and a shift.
 
-    θ = arccos ‖XᵀY‖_* of the centred rows, each space scaled so that its squares add up to 1, is a distance
-    that keeps the triangle inequality (Williams et al. 2021): θ = (1 − s) π / 2 of this score s.
-    Chance level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
+    Here θ = arccos ‖XᵀY‖_* of the centred rows, where each space is scaled so that its squares add up to 1. θ
+    satisfies the triangle inequality (Williams et al. 2021). If s is the score, θ = (1 − s) π / 2. Chance
+    level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
 
     Raises
     ------
@@ -201,7 +205,7 @@ def angular_shape(
 
 
 def angular(cosine: float) -> float:
-    """1 − 2 arccos(c) / π of a cosine c; rounding above 1 counts as 1."""
+    """The similarity 1 − 2 arccos(c) / π of a cosine c. If rounding makes c larger than 1, it counts as 1."""
     return 1 - 2 * float(np.arccos(np.clip(cosine, -1, 1))) / np.pi
 
 
@@ -229,9 +233,9 @@ class AngularShape(SampledMetric):
     function, unchanged_by = staticmethod(angular_shape), ("rotation", "scale", "shift")
 
 
-# Canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
+# Measures with canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
 
-_REAL = 1e-10  # times the largest variance; directions with less are float32 rounding
+_REAL = 1e-10  # times the largest variance; directions with less are rounding errors of float32
 
 
 @notes_sample
@@ -243,13 +247,14 @@ def svcca(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """SVCCA: the mean canonical correlation of the principal axes with 99 % of the variance, 0 … 1; 1: the
-    axes of either space are linear combinations of the other's.
+    """SVCCA, 0 … 1: the mean canonical correlation of the principal axes with 99 % of the variance. It is 1
+    if the axes of each space are linear combinations of those of the other space.
 
-    With Uₓ (n, r) and Uᵧ (n, s) the orthonormal principal components of the centred rows that hold `share` of
-    the variance, it is Σ ρᵢ / min(r, s) over the singular values ρ of UₓᵀUᵧ (Raghu et al. 2017).
-    It needs many more rows than axes: with n near r + s it is near 1 for any data, as its chance level shows.
-    Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
+    Let Uₓ (n, r) and Uᵧ (n, s) be the orthonormal principal components of the centred rows that hold `share`
+    of the variance. The score is Σ ρᵢ / min(r, s), where ρ are the singular values of UₓᵀUᵧ (Raghu et al.
+    2017). It needs many more rows than axes: if n is near r + s, it is near 1 for any data, as its chance
+    level shows. Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most
+    `most_rows`.
 
     Raises
     ------
@@ -284,14 +289,14 @@ def pwcca(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """PWCCA: canonical correlations, each weighted by how much of the first space it accounts for, 0 … 1; 1:
-    the narrower space is a linear combination of the other.
+    """PWCCA, 0 … 1: the mean canonical correlation, where each is weighted by how much of the first space it
+    accounts for. It is 1 if the narrower space is a linear map of the wider one.
 
-    Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows, where hᵢ are the
-    canonical variates of length 1 (Morcos et al. 2018). Here they are of the space with fewer axes, or of the
-    first if both have as many. The weights depend on the coordinates, so a rotation of that space changes
-    them. The authors' code leaves out the whitening in hᵢ; this is the formula. Chance level: rows of one
-    space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
+    The score is Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows. hᵢ are the
+    canonical variates of length 1 (Morcos et al. 2018) of the space with fewer axes; if both have the same
+    number, of the first space. The weights depend on the coordinates, so a rotation of that space changes
+    them. This is the formula of the paper; the code of the authors leaves out the whitening in hᵢ. Chance
+    level: rows of one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
 
     Raises
     ------
@@ -330,13 +335,14 @@ def gulp(
     ids: Sequence[str] | None = None,
 ) -> Score:
     """GULP as a similarity, 0 … 1: how similar the predictions of ridge regressions on the two spaces are,
-    for any target; 1: the same.
+    for any target. It is 1 if they are the same.
 
-    1 − d² / (a + b) with d² = a + b − 2c, a = tr(Σₓ^−λ Σₓ Σₓ^−λ Σₓ), b alike, c = tr(Σₓ^−λ Σₓᵧ Σᵧ^−λ Σᵧₓ) and
-    Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022), each space centred and scaled so that tr Σ = 1; λ is
-    `ridge`. Without a ridge it compares subspaces, as CCA does. With a large one, axes of little variance
-    count less, and it approaches linear CKA with the arithmetic mean as denominator. Chance level: rows of
-    one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
+    The score is 1 − d² / (a + b) with d² = a + b − 2c, a = tr(Σₓ^−λ Σₓ Σₓ^−λ Σₓ), b the same for y, c =
+    tr(Σₓ^−λ Σₓᵧ Σᵧ^−λ Σᵧₓ) and Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022). Each space is centred and scaled
+    so that tr Σ = 1; λ is `ridge`. Without a ridge, it compares subspaces, as CCA does. With a large ridge,
+    axes of little variance count less, and the score approaches linear CKA with the arithmetic mean as
+    denominator. Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most
+    `most_rows`.
 
     Raises
     ------
@@ -357,7 +363,7 @@ def gulp(
     X, Y = paired_rows(source, target, most_rows, ids)
     sides, own = [], []
     for side in (X, Y):
-        U, variances = _components(about_mean(side))  # the variances add up to 1
+        U, variances = _components(about_mean(side))  # the variances of a space add up to 1
         shrinkage = variances / (variances + ridge)
         sides.append(U * np.sqrt(shrinkage))
         own.append(float(shrinkage @ shrinkage))
@@ -372,8 +378,9 @@ def gulp(
 
 
 def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal principal components (n, r) of centred rows (n, d) and their sums of squares (r,), largest
-    first: the fewest with `share` of the variance. Axes that are only rounding are left out."""
+    """The orthonormal principal components (n, r) of centred rows (n, d), and their sums of squares (r,),
+    largest first. r is the smallest number with `share` of the variance. Axes that are only rounding errors
+    are left out."""
     if X.shape[1] <= len(X):
         squares, axes = np.linalg.eigh(X.T @ X)
         squares, axes = squares[::-1], axes[:, ::-1]
@@ -388,7 +395,7 @@ def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarr
 
 
 def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
-    """A note if there are no more rows than axes; "" if there are."""
+    """A note if there are at most as many rows as axes; otherwise ""."""
     n, axes = len(U), U.shape[1] + V.shape[1]
     if n > axes:
         return ""
@@ -407,7 +414,7 @@ class GULP(SampledMetric):
     function, unchanged_by = staticmethod(gulp), ("rotation", "scale", "shift")
 
 
-# Similarities of the rows within each space: RSA, kernel CKA and angular CKA.
+# Measures from similarities of the rows within each space: RSA, kernel CKA and angular CKA.
 
 
 @notes_sample
@@ -418,12 +425,12 @@ def rsa(
     most_rows: int | None = MATRIX_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """RSA: Spearman's rank correlation of the distances between rows in either space, −1 … 1; 1: the same
-    order of all pairs of rows.
+    """RSA, −1 … 1: Spearman's rank correlation between the distances of rows in the two spaces. It is 1 if
+    both spaces order all pairs of rows in the same way.
 
     The distance of two rows is 1 − their Pearson correlation over the coordinates (Kriegeskorte et al. 2008).
-    So an offset of all coordinates of a row changes nothing, but a rotation changes it a little. Chance
-    level: rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
+    So adding a number to all coordinates of a row changes nothing, but a rotation changes the score a little.
+    Chance level: rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
 
     Raises
     ------
@@ -466,12 +473,14 @@ def kernel_cka(
     most_rows: int | None = MATRIX_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """CKA with Gaussian (RBF) kernels, 0 … 1; 1: the same distances between rows up to a factor.
+    """CKA with Gaussian (RBF) kernels, 0 … 1. It is 1 if the distances between rows are the same up to a
+    factor.
 
-    ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with H = I − 1/n and K = exp(−‖xᵢ − xⱼ‖² / 2σ²), σ the `bandwidth` times the
-    median distance of two rows of that space (Kornblith et al. 2019). A small bandwidth emphasises near rows.
-    As for linear CKA, few rows bias the score upwards, as its chance level shows. Chance level: rows of one
-    space permuted. Cost per row: n (d + 50), on at most `most_rows`.
+    The score is ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with H = I − 1/n and K = exp(−‖xᵢ − xⱼ‖² / 2σ²); L is the same for
+    the second space. σ is `bandwidth` times the median distance of two rows of the space (Kornblith et al.
+    2019). A small bandwidth emphasises near rows. As in linear CKA, few rows bias the score upwards, as its
+    chance level shows. Chance level: rows of one space permuted. Cost per row: n (d + 50), on at most
+    `most_rows`.
 
     Raises
     ------
@@ -499,7 +508,7 @@ def kernel_cka(
 
 
 def squared_distances(X: np.ndarray) -> np.ndarray:
-    """‖xᵢ − xⱼ‖² of all pairs of rows (n, d), (n, n)."""
+    """The squared distances ‖xᵢ − xⱼ‖² of all pairs of rows (n, d), an array (n, n)."""
     X = X - X.mean(axis=0)
     lengths = np.vecdot(X, X)
     squares = np.maximum(lengths[:, None] + lengths - 2 * X @ X.T, 0)
@@ -508,18 +517,20 @@ def squared_distances(X: np.ndarray) -> np.ndarray:
 
 
 def _median(squares: np.ndarray) -> float:
-    """The squared median distance of two rows; if most rows are equal, of two different rows."""
+    """The square of the median distance of two rows. If most rows are equal, only pairs of different rows
+    count."""
     pairs = squares[np.triu_indices(len(squares), 1)]
     return float(np.median(pairs)) or float(np.median(pairs[pairs > 0]))
 
 
 def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | None = None) -> Score:
-    """Linear CKA as an angle, 0 … 1: 1 − 2 θ / π with θ = arccos CKA; 1: equal up to a rotation and a factor.
+    """Linear CKA as an angle: 1 − 2 θ / π with θ = arccos CKA, 0 … 1. It is 1 if the spaces are equal up to a
+    rotation, a factor and a shift.
 
-    θ = (1 − s) π / 2 of this score s is a distance that keeps the triangle inequality (Williams et al. 2021;
-    Lange et al. 2022); the order of pairs of spaces is that of linear CKA. Chance level: that of
-    linear CKA, from exact moments over all permutations, its ends and its mean at the same angle. Cost per
-    row: d², on all rows.
+    If s is the score, θ = (1 − s) π / 2 is a distance that satisfies the triangle inequality (Williams et al.
+    2021; Lange et al. 2022). Pairs of spaces have the same order as by linear CKA. Chance level: that of
+    linear CKA, from exact moments over all permutations; its ends and its mean are transformed as the score.
+    Cost per row: d², on all rows.
 
     Raises
     ------
@@ -559,10 +570,11 @@ class AngularCKA(SampledMetric):
         return _at_angle(pair.linear_cka())
 
 
-# Nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity. Each space is searched
-# by itself, by the cosine of the uncentred rows; a row is not its own neighbour.
+# Measures from nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity.
+# Neighbours are searched within each space, by the cosine of the uncentred rows. A row is not its own
+# neighbour.
 
-COSINE_ROWS = 2000  # limit for second-order similarity, which keeps the cosines of all pairs of rows
+COSINE_ROWS = 2000  # most rows for second-order similarity, which holds the cosines of all pairs of rows
 
 
 @notes_sample
@@ -574,12 +586,12 @@ def mutual_knn(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """k-NN recall, 0 … 1: the share of a row's k nearest neighbours in one space that are among its k nearest
-    in the other; 1: the same neighbours.
+    """k-NN recall, 0 … 1: the mean share of the k nearest neighbours of a row in one space that are also
+    among its k nearest in the other space. It is 1 if the neighbours are the same.
 
-    Mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). It is J' in the Jaccard overlap J
-    = J' / (2 − J') of each row, see `relcore.jaccard`. Chance level: rows of one space permuted; its mean is
-    k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
+    The score is the mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). If J' is this
+    share for a row, its Jaccard overlap is J = J' / (2 − J'), see `relcore.jaccard`. Chance level: rows of
+    one space permuted; its mean is k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
 
     Raises
     ------
@@ -612,12 +624,12 @@ def cycle_knn(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Cycle-kNN, 0 … 1: the share of rows that are a neighbour in the first space of one of their neighbours
-    in the second; 1: all come back to themselves.
+    """Cycle-kNN, 0 … 1: the share of rows i with a neighbour j in the second space such that i is a neighbour
+    of j in the first space. It is 1 if all rows have such a neighbour.
 
-    Mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Even equal spaces score below 1 if a row
-    is a neighbour of no other. Chance level: rows of one space permuted; about 1 − (1 − k / n)ᵏ. Cost per
-    row: n d and 50 k², on at most `most_rows`.
+    The score is the mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Even for equal spaces it
+    is below 1 if a row is a neighbour of no other row. Chance level: rows of one space permuted; its mean is
+    about 1 − (1 − k / n)ᵏ. Cost per row: n d and 50 k², on at most `most_rows`.
 
     Raises
     ------
@@ -649,14 +661,14 @@ def cknna(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """CKNNA, about 0 … 1: debiased CKA of the cosines between neighbours common to both spaces; 1: the same
-    neighbours at the same cosines.
+    """CKNNA, about 0 … 1: debiased CKA of the cosines between rows that are neighbours in both spaces. It is
+    1 if neighbours and cosines are the same.
 
-    a(K, L) / √(a(K, K) a(L, L)), where a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of the rows'
-    cosines K and L, with zeros except at pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i). It follows Huh et al. 2024,
-    appendix A, as their code computes it, but without the 10⁻⁶ added to the denominator. It is no inner
-    product, so a score may exceed 0 … 1 a little. Chance level: rows of one space permuted; its mean is about
-    0. Cost per row: n d and 50 k d, on at most `most_rows`.
+    The score is a(K, L) / √(a(K, K) a(L, L)). a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of the
+    cosines K and L of the rows, which are set to zero except for pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i). This is
+    the code of Huh et al. 2024 (appendix A), without the 10⁻⁶ that it adds to the denominator. a is no inner
+    product, so a score may lie a little outside 0 … 1. Chance level: rows of one space permuted; its mean is
+    about 0. Cost per row: n d and 50 k d, on at most `most_rows`.
 
     Raises
     ------
@@ -681,7 +693,8 @@ def cknna(
     )
 
     def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-        """n (n − 3) times the HSIC of the cosines of `first` and of `second` at the entries in both lists."""
+        """The number n (n − 3) times the HSIC of the cosines of `first` and of `second`, at the entries in
+        both lists."""
         rows, places = np.nonzero((lists[:, :, None] == others[:, None, :]).any(axis=2))
         columns = lists[rows, places]
         one, two = (np.vecdot(side[rows], side[columns]) for side in (first, second))
@@ -716,11 +729,11 @@ def second_order_cosine(
     most_rows: int | None = COSINE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Second-order cosine similarity, −1 … 1: the similarity of a row's cosines to its neighbours in both
-    spaces; 1: the same up to a factor.
+    """Second-order cosine similarity, −1 … 1: in both spaces, take the cosines of a row to its neighbours,
+    and compare them. It is 1 if they are the same up to a factor.
 
-    Mean of cos(sₓ(i), sᵧ(i)) with s(i) the cosines of row i to the rows of Nₓ(i) ∪ Nᵧ(i) in that space
-    (Hamilton et al. 2016, eq. 4 and after; ReSi's code takes 1 − cosine in place of cosines). If all rows
+    The score is the mean of cos(sₓ(i), sᵧ(i)), where s(i) are the cosines of row i to the rows of Nₓ(i) ∪
+    Nᵧ(i) in a space (Hamilton et al. 2016, eq. 4 and after; the code of ReSi uses 1 − cosine). If all rows
     point in nearly one direction, it is near 1 for any data, as its chance level shows. Chance level: rows of
     one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
 
@@ -763,8 +776,8 @@ def _mutual_neighbours(
 def _of_lists(
     neighbours: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 ) -> Score:
-    """The score ``value(own, other, order)`` of both lists, where `order` permutes the second space's rows.
-    If rows are repeated, it has no chance level, which would be too low.
+    """The score ``value(own, other, order)`` of both lists, where `order` permutes the rows of the second
+    space. If rows are repeated, the score has no chance level, because it would be too low.
     """
     n, k = neighbours.first_lists.shape
 

@@ -38,36 +38,36 @@ CONVENTION_HELP = (
 )
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
-# overlaps of permuted lists that take a tenth of a second, so few queries get more permutations
+# permuted lists that take a tenth of a second; with few queries, there are more permutations
 _DRAWN_LISTS = 60_000
-_PERMUTED_ROWS = 20_000  # a permutation of this many takes a fifth of a millisecond
+_PERMUTED_ROWS = 20_000  # a permutation of this many rows takes a fifth of a millisecond
 _NOTED_ROWS = 300
-_QUERY_STREAM = 1  # makes the generator differ from that of anchors with the same random state
-_NEAR = 2.0**-15  # distance of unit rows that float32, which rounds them by 2⁻²⁴, does not order reliably
-_MOST_ALIKE = 0.1  # share of the queries
+_QUERY_STREAM = 1  # makes this generator differ from that of anchors with the same random state
+_NEAR = 2.0**-15  # unit rows that are nearer are not reliably ordered by float32 (rounded by 2⁻²⁴)
+_MOST_ALIKE = 0.1  # share of the queries above which there is a note
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The neighbour lists of the queries in both spaces, from which Jaccard overlap and MRR follow.
+    """The neighbour lists of the queries in both spaces, from which Jaccard overlap and MRR are computed.
 
-    Rows are compared by cosine, as they are: centre them first if the space has an offset.
+    Rows are compared by cosine without centring. If the space has an offset, centre the rows first.
 
     Attributes
     ----------
     first_lists : array (m, k)
-        "paper": target rows near each query's target vector, the query included. "mutual": source rows near
-        its source vector, the query excluded.
+        "paper": the target rows nearest to the target vector of each query, including the query. "mutual":
+        the source rows nearest to its source vector, without the query.
     second_lists : array (m, k)
-        "paper": target rows near each query's *source* vector. "mutual": target rows near its target vector,
-        the query excluded.
+        "paper": the target rows nearest to the *source* vector of each query. "mutual": the target rows
+        nearest to its target vector, without the query.
     queries : array (m,)
         Row numbers of the queries: all n, or a random sample.
     source, target : arrays (n, d)
         Unit rows, as arrays or as objects that are indexed by row numbers.
     crossing : arrays (m, k), optional
-        Lists in the other space, in which the rank of the query's own row is found, if known: one for
-        "paper", one per direction for "mutual".
+        The lists of neighbours across the spaces, if they are known. They give the rank of the query's own
+        row in the other space. "paper" has one array, "mutual" one per direction.
     """
 
     source: np.ndarray
@@ -94,13 +94,13 @@ class Neighbours:
 
     @cached_property
     def overlap(self) -> np.ndarray:
-        """Jaccard index of the two lists of each query, (m,), 0 … 1."""
+        """The Jaccard index of the two lists of each query, (m,), 0 … 1."""
         return jaccard_rows(self.first_lists, self.second_lists)
 
     @cached_property
     def repeated(self) -> float:
-        """Share of sampled queries that equal their nearest row in both spaces; 0 if chance explains it, as
-        in one dimension.
+        """The share of sampled queries that equal their nearest row in both spaces. It is 0 if chance
+        explains this, as in one dimension.
         """
         some = self.queries[:_NOTED_ROWS]
         lists, every = self.first_lists[: len(some), :2], np.arange(len(some))
@@ -109,15 +109,15 @@ class Neighbours:
         for rows in (self.source, self.target):
             distances = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
             equal &= distances < _NEAR
-        other = self.source if self.convention == "paper" else self.target  # without rows in `first_lists`
+        other = self.source if self.convention == "paper" else self.target  # the space not in `first_lists`
         units, share = unit_rows(other[some]), float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
         return share if share > max(_MOST_ALIKE, 1.5 * by_chance) else 0.0
 
     @cached_property
     def note(self) -> str:
-        """A note that neighbours in a space are too alike to be ordered, judged by a sample of the
-        queries."""
+        """A note if, for a sample of the queries, the neighbours in a space are too similar to be ordered;
+        otherwise ""."""
         if self.repeated:
             return (
                 f"{100 * self.repeated:.0f} % of the queries have a neighbour with the same vector in both"
@@ -141,7 +141,8 @@ class Neighbours:
 
     @cached_property
     def reciprocal_rank(self) -> np.ndarray:
-        """1 / rank of each query's own row, 0 beyond k; for "mutual" the mean of both directions; (m,)."""
+        """The value 1 / rank of each query's own row, (m,). It is 0 beyond rank k. For "mutual", it is the
+        mean of both directions."""
         crossing, ranks = self.crossing, []
         if crossing is None and self.convention == "paper":
             crossing = (self.second_lists,)
@@ -162,18 +163,18 @@ class Neighbours:
         return np.mean(ranks, axis=0)
 
     def jaccard(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
-        """Mean overlap, 0 … 1; see the function `jaccard`.
+        """The mean overlap, 0 … 1; see the function `jaccard`.
 
-        Chance level: mean and band over `n_permutations` permutations of the rows.
+        The chance level is the mean and the band over `n_permutations` permutations of the rows.
         """
         null, rng, m = None, np.random.default_rng(random_state), len(self.queries)
         if n_permutations > 1 and m > 1:
             draws = np.empty(number_of_draws(m, n_permutations))
-            if self.convention == "paper":  # query i gets the list of query π(i) ≠ i
+            if self.convention == "paper":  # query i gets the list of query π(i), where π(i) ≠ i
                 overlap_after = permuted_overlap(self.first_lists, self.second_lists)
                 for draw in range(len(draws)):
                     draws[draw] = overlap_after(derangement(m, rng)).mean()
-                # A permutation of n rows fixes one on average, these draws none.
+                # On average, a permutation of n rows keeps one row in its place; these draws keep none.
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             else:
                 for draw in range(len(draws)):
@@ -182,11 +183,11 @@ class Neighbours:
         return self._score("jaccard", self.overlap, null)
 
     def mrr(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
-        """Mean reciprocal rank, 0 … 1; see the function `mrr`.
+        """The mean reciprocal rank, 0 … 1; see the function `mrr`.
 
-        Chance level: after a permutation of all n rows, a query's own row has each rank 1 … n with equal
-        probability. The mean is exactly Σ 1/r / n over r = 1 … k; the band is from thousands of draws of
-        these ranks. For "mutual" the band assumes that both directions always succeed together.
+        Chance level: after a permutation of all n rows, a query's own row has each rank 1 … n with the same
+        probability. So the mean is exactly Σ 1/r / n over r = 1 … k. The band comes from thousands of draws
+        of these ranks. For "mutual", the band assumes that the ranks of both directions are equal.
         """
         (m, k), n, null = self.first_lists.shape, len(self.target), None
         reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
@@ -215,19 +216,19 @@ class Neighbours:
         )
 
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:
-        """The lists `other` after a permutation π of one space's rows: row π(i) gets the name of row i. This
-        needs no new search.
+        """The lists `other` after a permutation π of the rows of one space: row π(i) gets the number of row
+        i. So no new search is needed.
         """
         order, (rows, places, query_numbers, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~non_queries] = self.queries[np.argsort(order)][query_numbers]
-        if non_queries.any():  # listed rows that are not queries get the names of other such rows
+        if non_queries.any():  # listed rows that are no queries get the numbers of other such rows
             n_others, queries = len(self.target) - len(order), np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
                 names = np.empty(n_others, dtype=np.int64)
                 names[rng.permutation(n_others)] = np.arange(n_others)
                 names = names[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
-            else:  # permuting many rows takes long, so draw names only for listed rows
+            else:  # permuting many rows takes long, so numbers are drawn only for listed rows
                 names = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
             renamed[non_queries] = names + np.searchsorted(
                 queries - np.arange(len(order)), names, side="right"
@@ -236,8 +237,8 @@ class Neighbours:
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The distinct rows in `other` (r,), the index of each entry among them (m, k), the number of each
-        row that is a query, and which rows are no queries (r,)."""
+        """Four arrays on the lists `other`: the distinct rows in them (r,), the index of each entry among
+        these (m, k), the number of each row that is a query, and which rows are no queries (r,)."""
         rows, places = np.unique(self.second_lists, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
@@ -245,7 +246,8 @@ class Neighbours:
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
-    """The number of permutations of neighbour lists: more for few queries, because they cost little."""
+    """The number of permutations of neighbour lists. With few queries it is larger, because permutations then
+    cost little."""
     return max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
 
 
@@ -260,15 +262,17 @@ def find_neighbours(
     random_state: int = 0,
     device: str = "auto",
 ) -> Neighbours:
-    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target), for any number of scores.
+    """The neighbour lists of row-aligned spaces (n, d_source) and (n, d_target), from which several scores
+    can be computed.
 
-    The queries are all rows, `n_queries` of them at random, or the row numbers `queries`.
+    By default, all rows are queries. With `n_queries`, this many rows are drawn at random. With `queries`,
+    these row numbers are used.
 
     Raises
     ------
     SpaceError
-        Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, different widths
-        if one space is searched with the other's vectors ("paper").
+        Row counts that differ; k above n (for "mutual", above n − 1); an unknown convention; for "paper",
+        widths that differ.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if len(source) != len(target):
@@ -292,12 +296,12 @@ def find_neighbours(
 def _search(
     sides: tuple[np.ndarray, np.ndarray], queries: np.ndarray, k: int, convention: str, device: str
 ) -> Neighbours:
-    """The neighbours of these queries among unit rows."""
+    """The neighbour lists of these queries, searched among unit rows."""
     if convention == "mutual":
         lists = [nearest_within(side, queries, k, device) for side in sides]
     else:
         every = np.array_equal(queries, np.arange(len(sides[1])))
-        some = slice(None) if every else queries  # no copy of all rows
+        some = slice(None) if every else queries  # avoids a copy of all rows
         lists = [nearest(side[some], sides[1], k, device=device).rows for side in sides[::-1]]
     return Neighbours(*sides, queries, *lists, convention, device)
 
@@ -313,14 +317,14 @@ def jaccard(
     random_state: int = 0,
     device: str = "auto",
 ) -> Score:
-    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1.
+    """The mean Jaccard overlap of the neighbourhoods (k rows) in two row-aligned spaces (n, d), 0 … 1.
 
-    "mutual" (mutual kNN): a row's neighbours are searched in each space by itself, without the row; a
-    rotation changes nothing, and the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code),
-    the default of the app and the commands, is for relative rows, as it needs common axes: both
-    neighbourhoods are searched among the *target's* rows, once with the row's target vector and once with its
-    source vector, and include the row; a note warns of spaces that agree only within themselves. Keywords as
-    in `find_neighbours`.
+    "mutual" (mutual kNN): the neighbours of a row are searched within each space, without the row itself. A
+    rotation changes nothing, and the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code)
+    is the default of the app and the commands. It is meant for relative rows, because it needs common axes.
+    Both neighbourhoods are searched among the rows of the *target*: once with the target vector of the row,
+    once with its source vector. They include the row itself. A note warns if neighbours agree within the
+    spaces but not across them. The keywords are those of `find_neighbours`.
 
     Examples
     --------
@@ -348,13 +352,13 @@ def mrr(
     random_state: int = 0,
     device: str = "auto",
 ) -> Score:
-    """Mean reciprocal rank, 0 … 1, of each row among the neighbours of its source vector, for spaces with
-    common axes, such as relative or translated rows, in either convention.
+    """The mean reciprocal rank of each row among the target rows nearest to its source vector, 0 … 1. Both
+    conventions need spaces with common axes, such as relative rows or translated rows.
 
-    The source vector is a query among the target's rows; a row beyond rank k counts 0. "paper" searches from
-    source to target; "mutual" is the mean of both directions. It is meaningless for spaces without common
-    axes, such as two absolute ones: compare them with `jaccard`. The score's note warns of spaces that agree
-    only within themselves. Keywords as in `find_neighbours`.
+    A row beyond rank k counts as 0. "paper" searches from source to target; "mutual" is the mean of both
+    directions. The score is meaningless for spaces without common axes, such as two absolute spaces; compare
+    these with `jaccard`. A note warns if neighbours agree within the spaces but not across them. The keywords
+    are those of `find_neighbours`.
 
     Examples
     --------
@@ -380,8 +384,8 @@ def _neighbours_of_pair(
 
 
 def _with_note(score: Score, neighbours: Neighbours) -> Score:
-    """The score of a search across spaces, with a note if the overlap within the spaces is twice as high,
-    beyond chance. With common axes, noise would lower that overlap at least as much.
+    """The score of a search across spaces. It gets a note if the overlap within the spaces is twice as high,
+    beyond chance. If axes were common, noise would lower the overlap within the spaces at least as much.
     """
     some = neighbours.queries[:: -(-len(neighbours.queries) // _NOTED_ROWS)]
     sides, k, device = (
@@ -413,19 +417,19 @@ def widths_differ(source: int, target: int) -> SpaceError:
 
 
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Jaccard index of two neighbour lists (m, k) of the same rows, (m,), 0 … 1."""
+    """The Jaccard index (m,), 0 … 1, of two neighbour lists (m, k) of the same rows."""
     # After sorting both lists together, equal elements are adjacent.
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)
 
 
-_SHARED_PAIRS = 10_000_000  # pairs of lists with a common row, whose counts take 160 MB
+_SHARED_PAIRS = 10_000_000  # most pairs of lists with a common row; their counts take 160 MB
 
 
 def permuted_overlap(first: np.ndarray, second: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """A function of a permutation π (m,) that returns the Jaccard index of list i of `first` and list π(i)
-    of `second`, (m,). Both are (m, k) row numbers.
+    """A function of a permutation π (m,). It returns the Jaccard index of list i of `first` and list π(i) of
+    `second`, (m,). Both arguments are row numbers (m, k).
 
     Few lists have a row in common, so all such pairs are counted once, by a sparse product.
     """
@@ -450,27 +454,28 @@ def permuted_overlap(first: np.ndarray, second: np.ndarray) -> Callable[[np.ndar
     return overlap
 
 
-# The part of the error of the mean overlap that comes from the searched rows, which all queries share.
+# The error of a mean overlap has a part that comes from the searched rows, because all queries share them.
 
-_MANY = 20  # rows per query, above which the queries decide the error
+_MANY = 20  # rows per query; with more, the error comes almost only from the queries
 
 
 def queries_decide(n: int, n_queries: int) -> bool:
-    """Whether the queries alone decide the error of a mean overlap among n rows; it needs no second
-    search."""
+    """Whether the error of a mean overlap among n rows comes almost only from the queries, so that no second
+    search is needed."""
     return n_queries < 2 or n > _MANY * n_queries
 
 
 def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
-    """The mean overlap now minus before, for the same m queries among the same n rows, with its 95 %
-    interval.
+    """The change of the mean overlap from `before` to `now`, with its 95 % interval. Both have the same m
+    queries and the same n rows.
 
     Queries share the searched rows, so their overlaps are dependent. The variance has three parts. The first
-    is that of independent queries, which dominates with more than 20 rows per query. The second is the
-    covariance of a row's overlap with its effect on other queries. The third is the variance of its effects,
-    without products of a query with itself, which are in the first part. Of 200 intervals for two anchor
-    sets, 186 to 197 contain the true difference with 300 rows, all of them queries, in either convention;
-    with 120 rows, 192 ("paper") and 177 ("mutual").
+    is the variance for independent queries, which dominates with more than 20 rows per query. The second is
+    the covariance between the overlap of a row and its effect on other queries. The third is the variance of
+    the effects of a row, without products of a query with itself, which belong to the first part. Measured
+    with two sets of anchors and 200 intervals: with 300 rows, all of them queries, 186 to 197 intervals
+    contain the true difference, in both conventions. With 120 rows, 192 ("paper") and 177 ("mutual") contain
+    it.
     """
     (m, k), n = before.first_lists.shape, len(before.target)
     if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
@@ -487,10 +492,11 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
 
 
 def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
-    """The change of each query's overlap if each of the other rows were missing, (m, n).
+    """The change of each query's overlap if one of the other rows were missing, for each of these rows: (m,
+    n).
 
-    If a list loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves all n
-    rows. Both lists have k rows, so the overlap is i / (2k − i) if they share i.
+    If a list loses a row, the next nearest row takes its place. So a single search for k + 1 neighbours is
+    enough for all n rows. Both lists have k rows; if they share i rows, the overlap is i / (2k − i).
     """
     from scipy import sparse
 

@@ -1,4 +1,5 @@
-"""Score: a number with its k, its n and its chance level; tests of groups, and scores of many pairs."""
+"""Score: a number with its k, its n and its chance level. Also tests of groups, and the scores of all pairs
+of several spaces."""
 
 from __future__ import annotations
 
@@ -20,24 +21,24 @@ _SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle k
 RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
     _SHARES, (0.0, 1.0)
 )
-_ROUNDING = 1e-5  # by how much float32 rounding may exceed a score's range
-Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
+_ROUNDING = 1e-5  # float32 rounding may exceed the range of a score by this much
+Z95 = 1.959963984540054  # quantile of the normal distribution for a two-sided 95 % interval
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share of n rows, within 0 … 1 (Wilson 1927)."""
+    """The 95 % interval of a share that was measured on n rows, within 0 … 1 (Wilson 1927)."""
     z = Z95**2 / n
     middle, reach = (share + z / 2) / (1 + z), np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z)
     return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
 
 
-QUANTILE_DRAWS = 200  # fewer draws say little about their own tails
+QUANTILE_DRAWS = 200  # with fewer draws, quantiles of the tails are unreliable
 
 
 @dataclass(frozen=True)
 class ChanceLevel:
-    """The chance level of a score: mean and middle 95 % of its distribution when the rows of one space are
-    permuted.
+    """The chance level of a score: the mean and the middle 95 % of its distribution if the rows of one space
+    are permuted.
 
     `n_permutations` is 0 if the distribution over all n! permutations, or its moments, are known in closed
     form.
@@ -50,7 +51,7 @@ class ChanceLevel:
 
     @property
     def places(self) -> int:
-        """Decimals needed to distinguish it from zero: 3, or 5 if it is small."""
+        """The number of decimals that distinguish the chance level from zero: 3, or 5 if it is small."""
         return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
 
     def __str__(self) -> str:
@@ -60,8 +61,8 @@ class ChanceLevel:
     def from_moments(
         cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0
     ) -> ChanceLevel:
-        """The chance level with the middle 95 % of a Pearson III distribution of these moments, which is
-        normal without skewness.
+        """The chance level from the moments of a score. Its band is the middle 95 % of a Pearson III
+        distribution, which is normal if the skewness is 0.
         """
         ends = np.array([-Z95, Z95])
         if abs(skewness) >= 1e-3:  # a shifted gamma distribution, mirrored for skewness below 0
@@ -75,8 +76,9 @@ class ChanceLevel:
 
     @classmethod
     def from_draws(cls, draws: np.ndarray, mean: float | None = None) -> ChanceLevel:
-        """The chance level from scores of permuted spaces: their quantiles if there are 200 or more, else
-        those of a normal distribution; `mean` is the exact mean, if known.
+        """The chance level from scores of permuted spaces. If there are 200 or more, the band is given by
+        their quantiles; otherwise, by those of a normal distribution. `mean` is the exact mean, if it is
+        known.
         """
         mean = float(np.mean(draws)) if mean is None else float(mean)
         if len(draws) < QUANTILE_DRAWS:
@@ -86,7 +88,7 @@ class ChanceLevel:
 
 
 class Score(float):
-    """A float with its settings and its chance level; it compares and prints as a number.
+    """A float with its settings and its chance level. It is compared and printed as a number.
 
     Attributes
     ----------
@@ -95,18 +97,19 @@ class Score(float):
     k : int or None
         Number of neighbours, if the metric uses neighbours.
     n : int
-        Rows compared.
+        Number of rows that were compared.
     n_queries : int
-        Number of queries; below n they are a random sample, and `interval` is the sampling interval.
+        Number of queries. If it is below n, queries are a random sample, and `interval` is the sampling
+        interval.
     interval : (float, float) or None
-        95 % sampling interval of the mean over all n rows.
+        The 95 % sampling interval of the mean over all n rows.
     null : ChanceLevel or None
     note : str
-        A warning, for example that a single long row decides the score; "" if there is none.
+        A warning, for example if a single long row decides the score; "" if there is none.
     top1 : float or None
         For an MRR of the convention "paper": the share of queries whose nearest row is their partner.
     drawn_from : int or None
-        The number of rows from which these n were sampled, if they were.
+        The number of rows from which the n rows were sampled; None if they were not sampled.
 
     Examples
     --------
@@ -182,8 +185,8 @@ class Score(float):
         return cls(value, **facts)
 
     def to_row(self) -> dict[str, Any]:
-        """The score as a row of a table: score, chance (the chance level's mean), null_low, null_high (its
-        95 % band), low, high (sampling interval), n, k, queries, NaN for missing ones.
+        """The score as a row of a table. Columns: score, chance (mean of the chance level), null_low and
+        null_high (its 95 % band), low and high (sampling interval), n, k, queries. Missing values are NaN.
         """
         low, high = self.interval or (np.nan, np.nan)
         null = self.null or ChanceLevel(np.nan, np.nan, np.nan)
@@ -200,11 +203,11 @@ class Score(float):
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
-    """The 95 % interval of the mean over n rows, from m values 0 … 1 drawn without replacement; None if all n
-    were drawn.
+    """The 95 % interval of the mean over n rows, from m values (0 … 1) that were drawn without replacement.
+    None if all n values were drawn.
 
-    Two values at each end of the range are added to the drawn ones (Agresti and Coull 1998), because 300
-    values of 0 do not prove that all others are 0.
+    Two values at each end of the range are added to the drawn values (Agresti and Coull 1998): for example,
+    300 values of 0 do not prove that all other values are 0.
     """
     m = len(values)
     if m >= n or m < 2:
@@ -231,7 +234,7 @@ class Interval:
         return self.low > 0 or self.high < 0
 
     def describe(self) -> str:
-        """A difference in words: ``+.012 (95 %: +.003 … +.021)``."""
+        """The value in words, as a difference: ``+.012 (95 %: +.003 … +.021)``."""
         return f"{signed(self.value)} (95 %: {signed(self.low)} … {signed(self.high)})"
 
 
@@ -240,8 +243,8 @@ def difference(value: float, error: float) -> Interval:
 
 
 def mean_difference(before: np.ndarray, now: np.ndarray) -> Interval:
-    """The difference of the means of two values per row (m,); pairing makes its interval much narrower than
-    for independent means.
+    """The difference of two means, where each row has a value before and a value now (m,). Because values are
+    paired, the interval is much narrower than for independent means.
     """
     change = np.asarray(now, dtype=np.float64) - before
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
@@ -257,9 +260,9 @@ GROUP_PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
 class GroupTest:
     """The comparison of g groups with random groups of the same sizes; each field has one number per group.
 
-    `mean` is the group's mean; `z` is (mean − mean of all rows) / standard error of a random group. `p` is
-    the share of permutations in which *any* group has a z as low, so it is corrected for the number of
-    groups; `half_width` is half the 95 % band of a random group's mean.
+    `mean` is the mean of the group. `z` is (mean − mean of all rows) / standard error for a random group. `p`
+    is the share of permutations in which *any* group has a z that is as low, so it is corrected for the
+    number of groups. `half_width` is half of the 95 % band of the mean of a random group.
     """
 
     mean: np.ndarray
@@ -276,22 +279,23 @@ def lowest_groups(
     n_permutations: int = GROUP_PERMUTATIONS,
     random_state: int = 0,
 ) -> GroupTest:
-    r"""Test whether a group's mean value is below that of random groups of the same size.
+    r"""Test whether the mean value of each group is below that of random groups of the same size.
 
     A random group of m of n rows, drawn without replacement, has the mean μ of all rows and the variance
-    :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. Each group's z is compared with the *smallest* z of
-    all groups after a permutation of the values (Westfall and Young 1993), so p is the family-wise error.
+    :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. The z of each group is compared with the *smallest* z among
+    all groups after a permutation of the values (Westfall and Young 1993), so p is the family-wise error
+    rate.
 
     Parameters
     ----------
     values : array (n,)
     groups : array (n,) of int
-        Group of each row, 0 … g − 1; −1 for rows of no group, which random groups may include.
+        The group of each row, 0 … g − 1. Rows of no group have −1; random groups may include them.
 
     Raises
     ------
     SpaceError
-        No group, a group without rows, or a number of values that differs.
+        No group; a group without rows; a number of values that differs from that of groups.
 
     Examples
     --------
@@ -328,7 +332,7 @@ def lowest_groups(
     return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error, n_permutations)
 
 
-# Every pair of several spaces.
+# The scores of all pairs of several spaces.
 
 
 @dataclass(frozen=True)
@@ -345,8 +349,8 @@ class PairScores:
     reasons : s × s of str
         The reason why there is no score; "" if there is one.
     best_chance : ChanceLevel or None
-        The chance level of the largest score of two different spaces. None for a single pair, for spaces with
-        different rows, and in results of older versions.
+        The chance level of the largest score between different spaces. None for a single pair, for spaces
+        with different rows, and in results of older versions.
     """
 
     names: tuple[str, ...]
@@ -357,18 +361,18 @@ class PairScores:
 
     @property
     def values(self) -> np.ndarray:
-        """The scores as numbers, (s, s), NaN for missing ones."""
+        """The scores as numbers, (s, s); NaN for missing scores."""
         return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
 
     @property
     def title(self) -> str:
-        """The metric as people write it: ``"mutual kNN, k = 10"``."""
+        """The name of the metric for people: ``"mutual kNN, k = 10"``."""
         k = next((score.k for row in self.scores for score in row if score is not None), None)
         return METRICS[self.metric].title + (f", k = {k}" if k else "")
 
     def describe(self, i: int, j: int) -> str:
-        """The text of a cell: metric and score with its sampling interval, chance level and rows, or why
-        there is no score.
+        """The text of a cell: the metric, and the score with its sampling interval, chance level and number
+        of rows. If there is no score, the text gives the reason.
         """
         score = self.scores[i][j]
         if score is None:
@@ -383,7 +387,8 @@ class PairScores:
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
-        """The two different spaces that are most similar, and their score; None if no two can be compared."""
+        """The names of the two most similar spaces, and their score. None if no two spaces can be
+        compared."""
         pairs = [(i, j) for i in range(len(self.names)) for j in range(i) if self.scores[i][j] is not None]
         if not pairs:
             return None
@@ -391,10 +396,10 @@ class PairScores:
         return self.names[j], self.names[i], self.scores[i][j]
 
     def grouped(self) -> PairScores:
-        """The scores, sorted so that similar spaces are side by side: the leaf order of average linkage of 1
-        − score.
+        """The scores with the spaces in another order, in which similar spaces are side by side.
 
-        A pair without a score counts as less similar than all others.
+        It is the order of the leaves in average linkage with the distance 1 − score. A pair without a score
+        counts as less similar than all other pairs.
         """
         from scipy.cluster.hierarchy import leaves_list, linkage
         from scipy.spatial.distance import squareform
@@ -408,10 +413,11 @@ class PairScores:
         return replace(self, names=names, scores=scores, reasons=reasons)
 
     def table(self) -> pd.DataFrame:
-        """One row per pair, including each space with itself, as `figures` and CSV use it.
+        """A table with one row per pair, also for each space with itself. Figures and CSV files use it.
 
-        Columns: first, second, score, chance (its mean), null_low, null_high (its 95 % band), low, high
-        (sampling interval, if rows were sampled), n, k, queries, reason (for a missing score).
+        Columns: first, second, score, chance (mean of the chance level), null_low and null_high (its 95 %
+        band), low and high (sampling interval, if rows were sampled), n, k, queries, reason (for a missing
+        score).
         """
         rows = []
         for i, first in enumerate(self.names):
@@ -425,37 +431,37 @@ class PairScores:
 
 
 def distances(similarity: np.ndarray) -> np.ndarray:
-    """The distances 1 − similarity (s, s), at least 0; a pair without a score gets the largest one."""
+    """The distances 1 − similarity (s, s), at least 0. A pair without a score gets the largest distance."""
     distance = np.maximum(1 - similarity, 0)
     distance = np.nan_to_num(distance, nan=np.nanmax(distance, initial=1.0))
     np.fill_diagonal(distance, 0)
     return distance
 
 
-# The chance level of a maximum: by chance, the best score of many pairs of spaces.
+# The chance level of a maximum: how high the best score of many pairs of spaces is by chance.
 
 SAMPLED_ROWS = 400
 PAIR_PERMUTATIONS = 400
-_AT_ONCE = 2**26  # floats of permuted matrices in memory at a time
+_AT_ONCE = 2**26  # most numbers of permuted matrices in memory at the same time
 
 
 def best_by_chance(
     scores: Mapping[tuple[int, int], Score], forms: Sequence[np.ndarray], *, both_axes: bool
 ) -> ChanceLevel | None:
-    """The chance level of the largest of these scores; None for fewer than two scores.
+    """The chance level of the largest of these scores. None if there are fewer than two scores.
 
-    The second spaces of all pairs are permuted by the same permutation. Scores of pairs that share a space,
-    or of layers of one model, are correlated, so their maximum is lower than that of independent scores. The
-    correlation is estimated on a sample of rows; each score's mean and spread are those of its own chance
-    level.
+    In all pairs, the rows of the second space are permuted by the same permutation. Scores of pairs that
+    share a space are correlated; so are scores of layers of the same model. So their maximum is lower than
+    that of independent scores. The correlation is estimated on a sample of rows. The mean and the spread of
+    each score are those of its own chance level.
 
     Parameters
     ----------
     scores : (i, j) → Score with a chance level, i ≠ j
         All scores are over the same rows.
     forms : arrays (m, w), one per space
-        For a sample of these rows, either a matrix of similarities, which is permuted along both axes, or
-        rows, which are permuted along the first.
+        Data on a sample of these rows. With `both_axes`, a matrix of similarities, which is permuted along
+        both axes; otherwise rows, which are permuted along the first axis.
     """
     scored = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
     if len(scored) < 2:
@@ -475,8 +481,8 @@ def best_by_chance(
 
 
 def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
-    """Inner products (permutations, s, t) of forms (s, m, w) with permuted ones (t, m, w), all of length
-    1."""
+    """The inner products (permutations, s, t) of the forms `fixed` (s, m, w) with permuted forms `moved` (t,
+    m, w). All forms have length 1."""
     rng, (t, m, _) = np.random.default_rng(0), moved.shape
     fixed, moved = (
         forms / np.maximum(np.linalg.norm(forms.reshape(len(forms), -1), axis=1), 1e-30)[:, None, None]
