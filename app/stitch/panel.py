@@ -42,6 +42,7 @@ from relcore.stitch.stitching import (
     StitchResult,
     StitchSpec,
     best_method,
+    by_score,
     gaps,
     headline,
     split_rows,
@@ -70,14 +71,7 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
             st.session_state.update({key: "digits", _TRY: True})
         name = segments("Encoders of", titles, key, help="Load or encode labelled data of your own by Data.")
         details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
-    example = EXAMPLES.get(name)
-    if example:
-        of = example.explanation
-    else:
-        of = f"Here: {plain(', '.join(map(space_name, own)))}, the labelled spaces of this session."
-    st.caption(
-        f"Does the classifier of one model work on the encoder of another? Nothing is trained again. {of}"
-    )
+    example, told = EXAMPLES.get(name), st.container()
     specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
     with details:
         if example:
@@ -87,17 +81,31 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         except SpaceError as error:
             messages.error(error)
             return None, details
+    of = example.explanation if example else _shown(own, setup)
+    told.caption(
+        f"Does the classifier of one model work on the encoder of another? Nothing is trained again. {of}"
+    )
     left_out = [
         spec for spec in workspace.models[:2] if setup and spec not in (own if example else setup.specs)
     ]
     if left_out and not (example and left_out[0].source == "bundled"):
         names = plain(" and ".join(map(space_name, left_out)))
         st.caption(
-            f"Not here: {names}, of the chosen pair. Stitch needs a label for most rows, and the same in all."
+            f"{names} cannot be stitched here: most rows need a label, and the same one in all spaces."
         )
     if specs and setup is None:
         st.info("Choose at least two encoders and one method.", icon=":material/conversion_path:")
     return setup, details
+
+
+def _shown(own: list[SpaceSpec], setup: StitchSetup | None) -> str:
+    """Which of the session's labelled spaces are shown, and which not."""
+    shown = setup.specs if setup else ()
+    apart = ", ".join(space_name(spec) for spec in own if spec not in shown)
+    told = f"**Shown:** {plain(', '.join(map(space_name, shown)))}." if shown else ""
+    if apart:
+        told += f" **Not shown:** {plain(apart)}. Choose others in Method details; they need rows in common."
+    return told
 
 
 def _candidates(workspace: Workspace) -> list[SpaceSpec]:
@@ -338,17 +346,17 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     from relcore.figures.screen import matrices_figure
 
     framed = cell and st.session_state.get(_PAIR)  # the pair that is shown in detail below
-    picked = (result.spec.methods.index(cell[0]), *cell[1:]) if framed else None
+    methods = by_score(result, metric)
+    picked = (methods.index(cell[0]), *cell[1:]) if framed else None
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)
-    none = " Empty cell: no answer, because the dimensions differ." if missing else ""
-    caption(
-        f"{_told(result.spec.methods)} Dashed frame: a classifier with its own encoder, not stitched.{none}"
-    )
+    none = " Empty cell: the classifier cannot read rows of this dimension." if missing else ""
+    first = "The best method comes first. " * (len(methods) > 1)
+    caption(f"{first}Dashed frame: a classifier with its own encoder, not stitched.{none}")
     data = stitch_matrices(result, metric, show)
     figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
     # The key contains the selected cell, because Streamlit ignores a second click on a selected cell.
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
-    exports.chart(figure, key, picked=lambda points: _open(cell_of(points, result)))
+    exports.chart(figure, key, picked=lambda points: _open(cell_of(points, methods)))
     _, common = short_names(result.encoders)
     common = f" Full names of encoders end in “{plain_name(common)}”." if common else ""
     lost = (
@@ -361,15 +369,15 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     caption(
         f"Each cell is the {STITCH_METRICS[metric].title} of a pair: its row is the encoder, its column the"
         f" classifier.{lost}{common} {result.tested}, {states}. {plain(result.untested)} Click a cell for its"
-        " details."
+        f" details. {_told(result.spec.methods)}"
     )
 
 
-def cell_of(points: Sequence[Mapping[str, Any]], result: StitchResult) -> Cell | None:
+def cell_of(points: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> Cell | None:
     if not points:
         return None
     panel, row, column = points[0]["customdata"]
-    return result.spec.methods[int(panel)], int(row), int(column)
+    return methods[int(panel)], int(row), int(column)
 
 
 def _open(cell: Cell | None) -> None:

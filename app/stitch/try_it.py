@@ -24,7 +24,7 @@ from app.widgets import space_name
 from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
-from relcore.base.numbers import and_list
+from relcore.base.numbers import and_list, counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Dataset
 from relcore.encoders.images import Look, decode_image, look_of, made_like, png_thumbnail, strokes_of
@@ -356,9 +356,7 @@ class ItemOffer(live.Offer):
             )
         took = f"Encoded and answered in {milliseconds:,.0f} ms."
         if (control := every.pop("absolute", None)) and (told := _answer_in_words(control)):
-            parts.append(
-                f"<p><small>Control: by coordinates, the most frequent answer is {told}.</small></p>"
-            )
+            parts.append(f"<p><small>Control, by coordinates: {told}.</small></p>")
         parts.append(f"<p><small>{other_methods(every)} {took}</small></p>")
         return answers, f'<div class="{_ANSWERS}">{"".join(parts)}</div>'
 
@@ -366,7 +364,9 @@ class ItemOffer(live.Offer):
 def _answer_in_words(answers: Answers) -> str:
     """The most frequent answers of stitched pairs, as HTML. If no pair answers, ""."""
     leaders, count, n = answers.verdict()
-    return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {n} pairs" if n else ""
+    if 1 == count < n:
+        return f"a different answer in each of {n} pairs"
+    return f"<b>{plain_html(' or '.join(leaders[:3]))}</b>, in {count} of {counted(n, 'pair')}" if n else ""
 
 
 def other_methods(every: Mapping[str, Answers]) -> str:
@@ -414,7 +414,10 @@ def lead(answers: Answers, truth: str = "") -> str:
         f" {'says' if len(names) == 1 else 'say'} <b>{plain_html(answer)}</b>"
         for answer, names in own.items()
     ]
-    rest = f"Stitching changes {changed or 'none'} of these answers. Not stitched, {'; '.join(alone)}.{known}"
+    pairs = "pair" if changed == 1 else "pairs"
+    rest = (
+        f"Stitching changes the answer of {changed or 'no'} {pairs}. Not stitched, {'; '.join(alone)}.{known}"
+    )
     if len(leaders) > 1:
         shown = " and ".join(f"<b>{plain_html(name)}</b>" for name in leaders[:3])
         more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""

@@ -601,11 +601,15 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     """
     need_one_of("metric", metric, result.metrics)
     need_one_of("show", show, SHOWN)
-    lines = summary_table(result, metric).iterrows()
-    panels = tuple(
-        _panel(result, method, metric, show, row)
-        for method, (_, row) in zip(result.spec.methods, lines, strict=True)
-    )
+    rows = dict(zip(result.spec.methods, summary_table(result, metric).itertuples(), strict=True))
+    order = by_score(result, metric)
+    panels = tuple(_panel(result, method, metric, show, rows[method]) for method in order)
+    if len(order) > 1 and rows[order[0]].pairs:
+        best = short(rows[order[0]].stitched)
+        panels = tuple(
+            replace(panel, title=f"{panel.title} · best") if short(rows[method].stitched) == best else panel
+            for method, panel in zip(order, panels, strict=True)
+        )
     title = STITCH_METRICS[metric].title
     scale = 0.0, 1.0  # always for accuracy and F1, so that figures can be compared
     if show == "gap":
@@ -758,11 +762,10 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     if metric == "accuracy":
         low, high = share_interval(float(best.stitched), result.n_test)
         reach, close = f" (95 %: {short(low)} to {short(high)})", (able.stitched >= low) & ~equal
-    tied, others = (
-        and_list(f"“{name}”" for name in able.method[some]) if some.any() else "" for some in (equal, close)
-    )
+    tied = and_list(f"“{name}”" for name in able.method[equal])
     among = f"Best of {counted(len(able), 'method')}" if len(able) > 1 else "Method"
-    others = f" Close behind: {others}." * bool(others)
+    n_close = int(close.sum())
+    others = f" {counted(n_close, 'other')} {'is' if n_close == 1 else 'are'} close behind." * (n_close > 0)
     among += f" ({counted(int(best.pairs), 'pair')}{', a tie' * bool(equal.sum() > 1)})"
     return (
         f"With another model's encoder, a classifier's mean {title} is {short(best.stitched)}{reach}; with"
@@ -770,11 +773,17 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     )
 
 
+def by_score(result: StitchResult, metric: str = "accuracy") -> tuple[str, ...]:
+    """The methods, from the one with the best mean score of stitched pairs to the one with the worst. Methods
+    that can stitch no pair come last."""
+    rows = zip(result.spec.methods, summary_table(result, metric).itertuples(), strict=True)
+    worse = {method: row.stitched * (1 if metric == "mae" else -1) for method, row in rows if row.pairs}
+    return tuple(sorted(result.spec.methods, key=lambda method: worse.get(method, np.inf)))
+
+
 def best_method(result: StitchResult) -> str:
     """The method whose stitched pairs are most accurate on average, which the headline names."""
-    means = {row.method: row.stitched for row in summary_table(result, "accuracy").itertuples() if row.pairs}
-    titles = {METHODS[method].title: method for method in result.spec.methods}
-    return titles[max(means, key=means.get)] if means else result.spec.methods[0]
+    return by_score(result)[0]
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:

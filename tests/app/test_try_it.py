@@ -107,8 +107,8 @@ def test_the_sentence_above_counts_pairs_and_says_what_each_encoder_says_alone()
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
     told = try_it.lead(found, "yes")
     assert (
-        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Stitching changes 1 of these answers. Not"
-        " stitched, a says <b>&lt;no&gt;</b>; b says <b>yes</b>." in told
+        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Stitching changes the answer of 1 pair."
+        " Not stitched, a says <b>&lt;no&gt;</b>; b says <b>yes</b>." in told
     )
     assert told.endswith("The true label is <b>yes</b>.")
 
