@@ -152,7 +152,7 @@ def _neighbours(pair: Match, identifier: str) -> None:
     k = min(workspace.k, len(pair) - 1)
     anchors = compute.needed_anchors(form, workspace.anchors)
     by = "their own vectors, centred" if form == "absolute" else counted(len(workspace.anchors), "anchor")
-    caption(f"{k} nearest rows, {form}: by cosine of {'similarities to ' * (form != 'absolute')}{by}")
+    caption(f"{k} nearest rows, {form}: by cosine of {'similarities to ' * (form != 'absolute')}{by}. Shaded: in both.")
     near = neighbours_of(pair, identifier, k, form, anchors, workspace.projection)
     for side, space in (("source", pair.source), ("target", pair.target)):
         rows = space.vectors[space.rows([identifier, *near[side]])]
@@ -162,7 +162,6 @@ def _neighbours(pair: Match, identifier: str) -> None:
                 f"{same} the same vector as this row in {plain(space.name)}, which cannot tell them apart."
             )
     st.html(neighbours_html(pair, near))
-    caption("Shaded: neighbours in both. Click one to inspect it.")
 
 
 def _similarities(pair: Match, workspace: Workspace, row: int, identifier: str) -> None:

@@ -73,7 +73,7 @@ def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Resul
     return read(access.regular_file(access.readable_path(path)), *settings)
 
 
-@compute.cached(32, "Looking at the files …", key=lambda paths: (paths, compute.file_stamps(paths)))
+@compute.cached(32, key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
     """For each file that is a space, the table that describes its rows, or None."""
     described = {path for path in paths if reading.is_metadata(path)}
