@@ -151,8 +151,9 @@ def _neighbours(pair: Match, identifier: str) -> None:
     form = workspace.panes[0] if workspace.anchors and workspace.panes[0] in FORMS else "absolute"
     k = min(workspace.k, len(pair) - 1)
     anchors = compute.needed_anchors(form, workspace.anchors)
-    by = "their own vectors, centred" if form == "absolute" else counted(len(workspace.anchors), "anchor")
-    caption(f"{k} nearest rows, {form}: by cosine of {'similarities to ' * (form != 'absolute')}{by}. Shaded: in both.")
+    n = counted(len(workspace.anchors), "anchor")
+    by = "their own vectors, centred" if form == "absolute" else f"similarities to {n}"
+    caption(f"{k} nearest rows, {form}: by cosine of {by}. Shaded: in both.")
     near = neighbours_of(pair, identifier, k, form, anchors, workspace.projection)
     for side, space in (("source", pair.source), ("target", pair.target)):
         rows = space.vectors[space.rows([identifier, *near[side]])]
