@@ -1,4 +1,5 @@
-"""Linear CKA and the mean cosine of paired rows, from rows or from sums, with chance levels from moments."""
+"""Linear CKA and the mean cosine of paired rows. They are computed from rows or from sums, with chance levels
+from moments."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from relcore.represent.similarity import need_finite
 from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 
-# Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient.
+# The first three moments of linear CKA (which is Escoufier's RV coefficient) under permutations of the rows.
 
-SAMPLED_ROWS = 256  # sample size for two sums that would need another product
+SAMPLED_ROWS = 256  # size of a sample for two sums, which would need another product over all rows
 
 
 def sampled_rows(n: int) -> np.ndarray:
-    """A fixed sample of the row numbers 0 … n − 1, ascending: all of them, or `SAMPLED_ROWS` if n is
-    larger."""
+    """A fixed sample of the row numbers 0 … n − 1, ascending. It has `SAMPLED_ROWS` numbers, or all n if n is
+    smaller."""
     if n <= SAMPLED_ROWS:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, SAMPLED_ROWS, replace=False))
@@ -30,8 +31,8 @@ def sampled_rows(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RowSums:
-    """Sums over the Gram matrix S of n centred rows (n, d), scaled so that its trace is 1; S itself is never
-    formed.
+    """Sums over the Gram matrix S of n centred rows (n, d), which is scaled so that its trace is 1. S itself
+    is never formed.
 
     Attributes
     ----------
@@ -63,8 +64,9 @@ class RowSums:
         square: np.ndarray,
         weighted: np.ndarray,
     ) -> RowSums:
-        """The sums of a space, from Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶ (`powers`), a sample of centred `rows` (m, d)
-        with squared `lengths` (m,), XᵀX (d, d) (`square`), and Σ ‖xᵢ‖² xᵢ (d,) (`weighted`)."""
+        """The sums of a space. They come from `powers` (Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶), a sample of centred
+        `rows` (m, d) with squared `lengths` (m,), `square` (XᵀX, (d, d)), and `weighted` (Σ ‖xᵢ‖² xᵢ,
+        (d,))."""
         m, trace = len(rows), powers[0]
         s3, square = float(powers[2] / trace**3), square / trace
         rows = rows.astype(np.float64) / np.sqrt(trace)
@@ -74,7 +76,7 @@ class RowSums:
         return cls(
             n=n,
             t2=float(np.vdot(square, square)),
-            t3=float(np.vdot(square @ square.T, square)),  # BLAS computes only half of a product A Aᵀ
+            t3=float(np.vdot(square @ square.T, square)),  # for A Aᵀ, BLAS computes only one half
             s2=float(powers[1] / trace**2),
             s3=s3,
             u=float(off_diagonal) * (n * (n - 1) / (m * (m - 1))) + s3,
@@ -88,37 +90,38 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     al. 1995; Josse, Pagès and Husson 2008, eq. 2–3). Mean and variance are exact; the skewness is exact up to
     256 rows and estimated from 256 rows above.
 
-    The upper end is that of the Pearson III distribution with these moments: a χ² for one dimension, nearly
-    normal for many. The lower end is `_low_end`. Tested on 20 kinds of data (normal, skewed, clustered, heavy
-    tails, few long axes) with 20 to 1,000 rows: 1.0 to 4.4 % of 2,400 to 16,000 permutations were above the
-    band, 0 to 3.0 % below it. For few long axes or heavy tails its lower part is too wide.
+    The upper end of the band is that of the Pearson III distribution with these moments. With one dimension,
+    this is a χ² distribution; with many, it is nearly normal. The lower end is `_low_end`. It was tested on
+    20 kinds of data (normal, skewed, clustered, heavy tails, few long axes) with 20 to 1,000 rows. Of 2,400
+    to 16,000 permutations, 1.0 to 4.4 % were above the band, and 0 to 3.0 % below it. With few long axes or
+    heavy tails, the lower part of the band is too wide.
     """
     n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
     mean = np.sqrt(dimensions) / (n - 1)
     spread, excesses = 2 / ((n + 1) * (n - 1) ** 2 * (n - 2)), 1.0
-    for side in (x, y):  # τ: how unequal the squared row lengths are
+    for side in (x, y):  # τ measures how unequal the squared lengths of the rows are
         beta = 1 / side.t2
         excess = n * (n + 1) * side.s2 / side.t2 - (n - 1) * (beta + 2)
         excesses *= (n - 1) / ((n - 3) * (n - 1 - beta)) * excess if n - 1 > beta else 0.0
         spread *= n - 1 - beta
     variance = spread * (1 + (n - 3) / (2 * n * (n - 1)) * excesses)
-    # The skewness of tr(S πTπᵀ) over all permutations π, with mean 1 / (n − 1), if it is defined.
+    # If it is defined, the skewness of tr(S πTπᵀ) over all permutations π; the mean is 1 / (n − 1).
     skewness, of_trace = 0.0, variance / dimensions
     if n >= 6 and of_trace >= 1e-12 / n**2:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = ChanceLevel.from_moments(mean, variance, skewness=skewness)
-    # If the skewness exceeds that of a gamma distribution that begins at zero, Pearson III would begin above
-    # zero.
+    # With a larger skewness than that of a gamma distribution that begins at zero, Pearson III would begin
+    # above zero.
     if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(max(variance, 0)):
         return replace(null, low=max(null.low, 0.0))
     return replace(null, low=_low_end(mean, variance, skewness))
 
 
 def _low_end(mean: float, variance: float, skewness: float) -> float:
-    """The 2.5 % quantile of the scaled F distribution with these moments (Wood 1989), or of the inverse gamma
-    distribution if the skewness is too large for F. Both begin at zero, as the scores do; Pearson III would
-    begin above the smallest scores.
+    """The 2.5 % quantile of the scaled F distribution with these moments (Wood 1989). If the skewness is too
+    large for F, it is that of the inverse gamma distribution. Both distributions begin at zero, as scores do.
+    A Pearson III distribution would begin above the smallest scores.
     """
     from scipy.special import betaincinv, gammainccinv
 
@@ -136,12 +139,13 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
 
 
 def third_moment(x: RowSums, y: RowSums) -> float:
-    """The third moment E tr(S πTπᵀ)³ over all permutations, for traces of 1 (Kazi-Aoual et al. 1995): a
-    symmetric bilinear form of the sums of either space.
+    """The third moment E tr(S πTπᵀ)³ over all permutations π, for traces of 1 (Kazi-Aoual et al. 1995). It is
+    a symmetric bilinear form of the sums of the two spaces.
     """
     n = float(x.n)
     p, m = (n - 2) * 12, n**2 - 5 * n
-    # Coefficients for 1, t2, t3, s2, s3, u, r, b; entries to the left of the diagonal follow by symmetry.
+    # Coefficients of 1, t2, t3, s2, s3, u, r, b. The matrix is symmetric, so entries left of the diagonal are
+    # omitted.
     form = np.zeros((8, 8))
     form[0, :] = (
         n**3 - 9 * n**2 + 23 * n - 14,
@@ -195,17 +199,17 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
-# The formulas of linear CKA and of the mean cosine from sums over rows, whatever the source of the sums.
+# Linear CKA and the mean cosine as formulas of sums over rows, wherever the sums come from.
 
-_DECIDED = 0.05  # change of CKA without a few rows that deserves a note
+_DECIDED = 0.05  # a note is added if CKA changes by more without a few rows
 _MOST_ROWS = 10
-_FAR = 2.0**16  # times the spread: differences then have 8 of float32's 24 binary digits
+_FAR = 2.0**16  # times the spread; from there, differences have 8 of the 24 binary digits of float32
 
 
 @dataclass(frozen=True)
 class SpaceSums:
-    """The sums of one space for linear CKA: ‖XᵀX‖²_F of its n centred rows, the sums of its chance level, the
-    root mean square distance of the rows from their mean, and the length of the mean."""
+    """The sums of a space that linear CKA needs: ‖XᵀX‖²_F of its n centred rows, the sums for the chance
+    level, the root mean square distance of the rows from their mean, and the length of the mean."""
 
     square: float
     sums: RowSums | None
@@ -215,7 +219,7 @@ class SpaceSums:
 
 @dataclass(frozen=True)
 class CkaSums:
-    """The sums of a pair for linear CKA: ‖XᵀY‖²_F of centred rows, and the sums of either space."""
+    """The sums of a pair that linear CKA needs: ‖XᵀY‖²_F of the centred rows, and the sums of each space."""
 
     n: int
     xy: float
@@ -223,7 +227,7 @@ class CkaSums:
     y: SpaceSums
 
     def value(self, debiased: bool = False) -> float:
-        """Linear CKA, NaN if all rows of a space are equal. `debiased` needs sums that were computed from
+        """Linear CKA; NaN if all rows of a space are equal. `debiased` needs sums that were computed from
         rows."""
         x, y = self.x, self.y
         xy, xx, yy = self.xy, x.square, y.square
@@ -232,12 +236,13 @@ class CkaSums:
         return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
     def score(self, note: str = "", debiased: bool = False) -> Score:
-        """Linear CKA with its chance level; `note` is put before the note on rows far from zero.
+        """Linear CKA with its chance level. The note of the score begins with `note`; a note on rows that are
+        far from zero may follow.
 
         Raises
         ------
         SpaceError
-            Fewer than four rows, or a space in which all rows are equal.
+            Fewer than four rows; a space in which all rows are equal.
         """
         if self.n < 4:
             raise SpaceError(f"expected at least 4 rows, got {self.n}")
@@ -254,7 +259,7 @@ class CkaSums:
         facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}
         if (
             debiased
-        ):  # the chance level has mean 0, and the spread of the biased score up to a constant and O(1/n)
+        ):  # the chance level has mean 0; its spread is that of the biased score, up to a constant and O(1/n)
             unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
             scale = np.sqrt(self.x.square * self.y.square / unbiased)
             facts["null"] = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
@@ -263,10 +268,11 @@ class CkaSums:
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """The few long rows that make up most of ‖XᵀX‖² in a space, given the squared lengths (n,) in each space.
+    """The indices of the few long rows that make up most of ‖XᵀX‖² in a space. `squares` are the squared
+    lengths (n,) in each space.
 
-    They are at most 10 rows and 2 % of all, and at least twice as long as the next row, so a distribution
-    with many long rows has none.
+    They are at most 10 rows and at most 2 % of all rows, and at least twice as long as the next row. So if a
+    distribution has many long rows, none of them is decisive.
     """
     rows = []
     for lengths in squares:
@@ -276,8 +282,8 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def decisive_of_longest(n: int, longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
-    """The decisive rows among the `longest` of n rows, given their squared lengths and the sum of the squared
-    squares of all rows."""
+    """The decisive rows among the `longest` of n rows. `squares` are their squared lengths; `fourth` is the
+    sum of the fourth powers of the lengths of all rows."""
     order = np.argsort(-squares)[: min(_MOST_ROWS, max(1, n // 50)) + 1]
     longest, squares = longest[order], squares[order]
     longer = squares >= 0.1 * squares.max()
@@ -291,8 +297,8 @@ def decisive_of_longest(n: int, longest: np.ndarray, squares: np.ndarray, fourth
 
 
 def decided_note(value: float, without: float, n_rows: int, names: Callable[[], Sequence[str]]) -> str:
-    """A note that a few long rows decide the score, which quotes the first three of `names`; "" if the score
-    `without` them is about the same.
+    """A note that a few long rows decide the score, with the first three of their `names`. If the score
+    `without` these rows is about the same, "".
     """
     if abs(without - value) <= _DECIDED:
         return ""
@@ -304,10 +310,11 @@ def decided_note(value: float, without: float, n_rows: int, names: Callable[[], 
 
 
 def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """The influence of each of m rows on linear CKA, (m,): its derivative by the row's weight, times m.
+    """The influence of each of m rows on linear CKA, (m,): the derivative of CKA by the weight of the row,
+    times m.
 
-    Their standard deviation / √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, § 6);
-    for a difference of two scores take the difference of the two arrays.
+    The standard deviation of the influences, divided by √m, is the standard error of CKA (infinitesimal
+    jackknife: Efron 1982, § 6). For the difference of two scores, take the difference of their influences.
     """
     X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
     pulls = []
@@ -319,16 +326,17 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return len(X) * cka * (2 * xy / xy_sum - xx / xx_sum - yy / yy_sum)
 
 
-# From rows.
+# Linear CKA and the mean cosine from rows.
 
-_FEW = 256  # rows that stay in cache between their passes
+_FEW = 256  # rows of a block that stays in the cache of the processor
 
 
 @dataclass(frozen=True)
 class OwnMoments(SpaceSums):
-    """The `SpaceSums` of a space (n, d), computed once if it is compared with several others.
+    """The `SpaceSums` of a space (n, d). If a space is compared with several others, they are computed only
+    once.
 
-    `lengths` (n,) are the squared lengths of the rows less their `mean` (d,).
+    `lengths` (n,) are the squared lengths of the rows after their `mean` (d,) is subtracted.
     """
 
     mean: np.ndarray
@@ -336,7 +344,7 @@ class OwnMoments(SpaceSums):
 
     @classmethod
     def of(cls, X: np.ndarray, null: bool = True) -> OwnMoments:
-        """The sums of the rows X; those of the chance level only with `null`."""
+        """The sums of the rows X. The sums for the chance level are computed only if `null` is True."""
         n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
         lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
         mean, sample = mean_row(X), sampled_rows(n)
@@ -347,7 +355,7 @@ class OwnMoments(SpaceSums):
                 centred(X[block][few], mean, part[few])
                 squares = np.vecdot(part[few], part[few])
                 lengths[block][few] = squares
-                # Lengths are scaled to about 1, because float32 cannot hold cubes of large numbers.
+                # Lengths are scaled to about 1, because cubes of large numbers exceed the range of float32.
                 weighted += (squares * np.float32(1 / size)) @ part[few]
             product += part.T @ part
         square, sums = float(np.vdot(product, product)), None
@@ -360,7 +368,7 @@ class OwnMoments(SpaceSums):
 
 
 def power_near(squares: np.ndarray) -> float:
-    """The power of two nearest to the mean of some numbers; 1 if that is 0."""
+    """The power of two that is nearest to the mean of the numbers. If the mean is 0, it is 1."""
     mean = float(squares.mean())
     return 2.0 ** round(np.log2(mean)) if 0 < mean < np.inf else 1.0
 
@@ -373,19 +381,20 @@ def linear_cka(
     own: tuple[OwnMoments, OwnMoments] | None = None,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Linear centred kernel alignment of row-aligned spaces (n, d_x), (n, d_y): ‖XᵀY‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F),
-    0 … 1.
+    """Linear centred kernel alignment (CKA) of row-aligned spaces (n, d_x) and (n, d_y): ‖XᵀY‖²_F / (‖XᵀX‖_F
+    ‖YᵀY‖_F), 0 … 1.
 
-    On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in
-    float32, sums in float64. It is Escoufier's RV coefficient, so the chance level follows from its moments
-    over all permutations (`rv_null`). `debiased` takes the unbiased estimator of each term (Song et al.
-    2012); it may be negative, its chance level is 0, and n must be at least 4. `own` are the moments of both
-    spaces if known; `ids` name the rows in the score's note.
+    Columns are centred (Kornblith et al. 2019). It is computed in feature space, so there is no n × n matrix.
+    Products of blocks are float32, sums are float64. CKA is Escoufier's RV coefficient, so the chance level
+    follows from its moments over all permutations (`rv_null`). With `debiased`, each term is estimated
+    without bias (Song et al. 2012). Then the score may be negative, its chance level is 0, and n must be at
+    least 4. `own` are the moments of both spaces, if they are known. `ids` name the rows in the note of the
+    score.
 
     Raises
     ------
     SpaceError
-        Row counts that differ, too few rows, a space in which all rows are equal.
+        Row counts that differ; too few rows; a space in which all rows are equal.
 
     Examples
     --------
@@ -412,7 +421,7 @@ def linear_cka(
 
 
 def cka_value(X: np.ndarray, Y: np.ndarray, debiased: bool = False) -> float:
-    """`linear_cka` without its chance level."""
+    """The value of `linear_cka`, without a chance level."""
     return _cka_sums(X, Y, null=False).value(debiased)
 
 
@@ -425,7 +434,7 @@ def _cka_sums(
 
 
 def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
-    """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
+    """The number n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
     n, p, q = len(left.lengths), left.lengths, right.lengths
     return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
 
@@ -437,9 +446,10 @@ def cosine_score(
     products: Sequence[np.ndarray],
     between: np.ndarray | None = None,
 ) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from Σ aᵢ·bᵢ, and the sums and the products of each
-    side's rows; `between` (w_a, w_b) maps aᵢ to the coordinates of bᵢ. The moments of the chance level are
-    exact (Hoeffding 1951, theorem 2): ā·b̄ and ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ, and B likewise."""
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ. It comes from Σ aᵢ·bᵢ (`paired`), and from the sums and
+    the products of the rows aᵢ and of the rows bᵢ. `between` (w_a, w_b) maps aᵢ to the coordinates of bᵢ. The
+    moments of the chance level are exact (Hoeffding 1951, theorem 2): ā·b̄ and ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ
+    − ā)ᵀ; B is the same for bᵢ."""
     null, (a, b), means = None, products, [total / n for total in sums]
     a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
     if between is not None:
@@ -450,16 +460,17 @@ def cosine_score(
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
-    """Mean cosine of paired rows, −1 … 1, of row-aligned spaces of one width (n, d); 1: equal directions.
+    """The mean cosine of paired rows, −1 … 1, for row-aligned spaces (n, d) of the same width. It is 1 if all
+    directions are equal.
 
-    The chance level is exact: mean and variance of Σ aᵢ·b_π(i) over all permutations π follow from Σaᵢ, Σbᵢ
-    and the d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length`: all rows
-    already have length 1 (or 0).
+    The chance level is exact: the mean and the variance of Σ aᵢ·b_π(i) over all permutations π follow from
+    Σaᵢ, Σbᵢ and the d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length`
+    says that all rows already have length 1 (or 0).
 
     Raises
     ------
     SpaceError
-        Shapes that differ.
+        The shapes of the spaces differ.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Scores of two spaces with the same rows, absolute, relative and whitened, by each `Metric`, with chance
-levels. A new metric is a class with a `score`, and a line in `relcore.base.names.METRICS`.
+"""Scores of two spaces with the same rows: absolute, relative and whitened, by each `Metric`, with chance
+levels. To add a metric, write a class with a `score`, and a line in `relcore.base.names.METRICS`.
 """
 
 from __future__ import annotations
@@ -54,21 +54,23 @@ from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import Split, derangement
 
-# The changes that `unchanged_by` may name: rotation or reflection, scale, offset; any invertible linear map.
+# The changes that `unchanged_by` may name: rotation (or reflection), scale, offset, and any invertible linear
+# map.
 CHANGES = ("rotation", "scale", "shift", "affine")
 
 
 class Metric(ABC):
-    """A metric: it scores the similarity of two spaces, with a chance level, and has no state.
+    """The base class of metrics. A metric scores the similarity of two spaces, with a chance level. It has no
+    state.
 
-    A subclass needs only `score`. The other methods compute the change of a score, and save work when many
-    spaces are compared; `settings` is then a `compare.scoring.AllPairs`.
+    A subclass needs only `score`. Of the other methods, `difference` computes the change of a score. The rest
+    saves work if many spaces are compared; there, `settings` is a `compare.scoring.AllPairs`.
 
-    `reads` is the part of a pair that `score` uses: "lists", its neighbours; "sums", the sums of a pass over
-    the rows; "rows", anything. Only "rows" needs all rows in memory.
+    `reads` says which part of a pair `score` uses: its neighbours ("lists"), the sums of a pass over the rows
+    ("sums"), or anything ("rows"). Only "rows" needs all rows in memory.
 
-    `unchanged_by` names those `CHANGES` of one space that leave the score unchanged; a test applies them.
-    `paired` is False for a metric that ignores which rows are partners; such a metric has no chance level.
+    `unchanged_by` names the `CHANGES` of one space that leave the score unchanged; a test applies them.
+    `paired` is False if the metric ignores which rows are partners. Such a metric has no chance level.
     """
 
     reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
@@ -77,25 +79,28 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:
-        """The score of the held-out rows; None if it needs equal widths or labels that the pair lacks."""
+        """The score of the held-out rows. None if the metric needs equal widths, or labels, and the pair has
+        none."""
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        """The change of the score on the same rows, with its 95 % interval; None if this metric cannot
+        """The change of the score on the same rows, with its 95 % interval. None if this metric cannot
         compute it."""
         return None
 
     def held_out(self, space: LatentSpace, settings: Any) -> Split:
-        """The rows of a space that `between` compares: all of them."""
+        """The rows of a space that `between` compares. By default, these are all rows."""
         return Split.held_out(space.ids)
 
     def own(self, space: LatentSpace, settings: Any) -> Any:
-        """The part of the computation that needs only one space, done once for all its pairs."""
+        """The part of the computation that needs only one space. It is done once for all pairs of the
+        space."""
         return None
 
     def between(
         self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any
     ) -> Score:
-        """The score of two spaces with the same rows, each absolute; ``own(space)`` is the cached `own`.
+        """The score of two absolute spaces with the same rows. ``own(space)`` returns the cached result of
+        `own`.
 
         Raises
         ------
@@ -112,8 +117,8 @@ class Metric(ABC):
     def forms(
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
     ) -> tuple[list[np.ndarray], bool] | None:
-        """The matrices that `best_by_chance` permutes, from a sample of the rows; None if the best pair has
-        no chance level.
+        """The matrices that `best_by_chance` permutes, from a sample of the rows, and whether both axes are
+        permuted. None if the best pair has no chance level.
         """
         return None
 
@@ -122,14 +127,15 @@ class Metric(ABC):
 
 
 def _with_chance(pair: AlignedPair, score: Score) -> Score:
-    """The score, without its chance level if rows occur several times, because that would be too low."""
+    """The score. If rows are repeated, it has no chance level, because this would be too low."""
     if pair.neighbours.repeated:
         score.null = None
     return score
 
 
 class Jaccard(Metric):
-    """Mean overlap of the neighbourhoods; for spaces of different widths only in the convention "mutual"."""
+    """The mean overlap of the neighbourhoods. If the widths differ, only the convention "mutual" has a
+    score."""
 
     reads = "lists"
     unchanged_by = ("scale",)
@@ -145,7 +151,7 @@ class Jaccard(Metric):
 
 
 class MeanReciprocalRank(Metric):
-    """1 / rank of a row's own partner among its neighbours."""
+    """The mean of 1 / rank, where rank is that of a row's partner among its neighbours."""
 
     reads = "lists"
     unchanged_by = ("scale",)
@@ -160,7 +166,7 @@ class MeanReciprocalRank(Metric):
 
 
 class MutualKNN(Jaccard):
-    """Jaccard overlap of the k nearest neighbours of a row, each space searched by itself, 0 … 1."""
+    """The mean Jaccard overlap of the k nearest neighbours of a row, searched within each space, 0 … 1."""
 
     unchanged_by = ("rotation", "scale")
 
@@ -185,19 +191,20 @@ class MutualKNN(Jaccard):
         return [(rows[:, :, None] == every).any(axis=1) for rows in lists], True
 
 
-# Class agreement: do a row's neighbours in the other space have the row's class?
+# Class agreement: whether the neighbours of a row in the other space have the class of the row.
 
 
 class ClassAgreement(Metric):
-    """Share of the held-out rows whose label wins the vote of the k nearest rows in the other space, 0 … 1.
+    """The share of the held-out rows whose label wins the vote of the k nearest rows in the other space, 0 …
+    1.
 
-    The query is a row's vector in the source; its k nearest are searched among the held-out rows of the
-    target without the row itself. A tie does not count as won. For "mutual" the score is the mean of both
-    directions. Rows without a label are left out. None if most rows have at most k / 2
-    others of their class, which can win no majority.
+    The query is the vector of a row in the source. Its k nearest rows are searched among the held-out rows of
+    the target, without the row itself. A tie does not count as won. For "mutual", the score is the mean of
+    both directions. Rows without a label are left out. There is no score (None) if most rows have at most k /
+    2 other rows of their class, because these can win no majority.
 
-    Chance level: the vote after a permutation of the rows of one space. Clusters of classes may coincide in
-    two spaces by chance, so read the relative score, not the absolute one.
+    Chance level: the vote after a permutation of the rows of one space. In two absolute spaces, clusters of
+    classes may coincide by chance, so use the relative score.
     """
 
     reads = "lists"
@@ -211,9 +218,9 @@ class ClassAgreement(Metric):
         if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
             draws = np.empty(number_of_draws(len(votes.queries)))
-            for draw in range(len(draws)):  # each query gets another one's neighbours
+            for draw in range(len(draws)):  # each query gets the neighbours of another query
                 draws[draw] = _hits(votes, derangement(len(votes.queries), rng)).mean()
-            draws += (hits.mean() - draws.mean()) / votes.n  # a permutation of n rows keeps one in place
+            draws += (hits.mean() - draws.mean()) / votes.n  # a permutation keeps one row on average
             null = ChanceLevel.from_draws(draws)
         score = Score(
             hits.mean(),
@@ -234,10 +241,10 @@ class ClassAgreement(Metric):
 
 
 def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
-    """Whether each query's class wins the vote of its neighbours, 0 or 1, as the mean of both directions,
-    (m,).
+    """Whether the class of each query wins the vote of its neighbours (0 or 1), averaged over both
+    directions: (m,).
 
-    With `order`, each query gets the neighbours of another query, except itself.
+    With `order`, each query gets the neighbours of another query, without itself.
     """
     hits = [
         has_majority_class(votes.own, without_itself(votes.queries, rows[order], classes[order]))
@@ -247,7 +254,8 @@ def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) ->
 
 
 def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
-    """Whether each row's class (m,) is the most frequent one among its neighbours' classes (m, k), (m,)."""
+    """Whether the class `own` (m,) of each row is the most frequent class among its neighbours `voted` (m,
+    k): (m,) bool."""
     voted = np.sort(voted, axis=1)
     run, most = np.zeros(len(own), dtype=np.int64), np.zeros((2, len(own)), dtype=np.int64)
     for place in range(voted.shape[1]):
@@ -260,11 +268,11 @@ def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
 
 # The metrics that read sums.
 
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows for a difference, and for its interval
+_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows for a difference; for its interval
 
 
 class LinearCKA(Metric):
-    """`linear_cka` as a metric."""
+    """The function `linear_cka` as a metric."""
 
     reads = "sums"
     unchanged_by = ("rotation", "scale", "shift")
@@ -274,7 +282,7 @@ class LinearCKA(Metric):
         return pair.linear_cka()
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval:
-        """The change of CKA on samples of the held-out rows; the interval comes from `cka_influence`."""
+        """The change of CKA, on samples of the held-out rows. The interval comes from `cka_influence`."""
         split = before.split
         sampled = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows, few = sampled.queries(_DIFFERENCE_ROWS), sampled.queries(_INFLUENCE_ROWS)
@@ -301,7 +309,7 @@ class LinearCKA(Metric):
 
 
 class DebiasedCKA(LinearCKA):
-    """`linear_cka` without its bias for few rows."""
+    """The function `linear_cka` as a metric, without the bias that few rows cause."""
 
     debiased = True
 
@@ -310,7 +318,7 @@ class DebiasedCKA(LinearCKA):
 
 
 class MeanCosine(Metric):
-    """`mean_cosine` as a metric."""
+    """The function `mean_cosine` as a metric."""
 
     reads = "sums"
     unchanged_by = ("scale",)
@@ -324,14 +332,15 @@ class MeanCosine(Metric):
         return mean_difference(before.cosines, now.cosines)
 
 
-# number of queries for scores that must appear at once; their interval is ± .02
+# number of queries for scores that must appear immediately; their interval is ± .02
 LIVE_QUERIES = 300
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
-    """The pair reduced to these anchors and at most `n_most` other rows; unchanged if it has no more rows.
+    """The pair, reduced to these anchors and at most `n_most` other rows. If it has no more rows, it is
+    unchanged.
 
-    The rows are drawn as `Split.queries`, so the queries are the same as those of the whole pair.
+    The rows are drawn as in `Split.queries`, so the queries are the same as those of the whole pair.
     """
     anchors = match.source.rows(anchor_ids)
     if len(match) - len(anchors) <= n_most:
@@ -350,12 +359,14 @@ def held_out(
 ) -> Split:
     """The rows that scores of this representation use: all rows except the anchors.
 
-    Without `anchor_ids`, as in the first paper, and for "absolute", these are all rows.
+    If there are no `anchor_ids`, as in the first paper, these are all rows. For "absolute", they are also all
+    rows.
 
     Raises
     ------
     SpaceError
-        Anchors that the source lacks; no other rows, or too few for k neighbours, if k is given.
+        Anchors that the source lacks; no rows besides the anchors; if k is given, too few rows for k
+        neighbours.
     """
     need_one_of("convention", convention, CONVENTIONS)
     anchors = match.source.rows(() if representation == "absolute" else anchor_ids)
@@ -366,15 +377,16 @@ def held_out(
 
 
 def metrics_of_a_pair(more: bool = False) -> dict[str, str]:
-    """Name → title of the metrics of a pair; with `more`, also of metrics that must be chosen by name."""
+    """Name → title of the metrics of a pair. If `more` is True, metrics that must be chosen by name are
+    included."""
     kinds = {"pair", "more"} if more else {"pair"}
     return {name: entry.title for name, entry in METRICS.items() if kinds & set(entry.of)}
 
 
 def class_labels(match: Match) -> np.ndarray | None:
-    """The classes of the rows, "" for a row without one; None unless most rows have one.
+    """The class of each row, "" for rows without a class. None unless most rows have a class.
 
-    They are the source's, or the target's if the source has none.
+    They are the labels of the source; if it has none, those of the target.
     """
     labels = match.target.labels if match.source.labels is None else match.source.labels
     return labels if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels) else None
@@ -383,23 +395,23 @@ def class_labels(match: Match) -> np.ndarray | None:
 def score_pair(
     source: np.ndarray, target: np.ndarray, split: Split, *, metrics: Sequence[str] = (), **settings: Any
 ) -> dict[str, Score]:
-    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics (default: all);
-    `settings` are further arguments of `AlignedPair.of`.
+    """The scores of two row-aligned spaces (n, d) on the test rows of the split, by these metrics (default:
+    all). `settings` are further arguments of `AlignedPair.of`.
 
-    The queries are `n_queries` of the test rows (default: all), the searched rows all test rows. Metrics that
-    need equal widths, or the `labels` of the n rows, are left out if the spaces lack them.
+    The queries are `n_queries` of the test rows (default: all). They are searched among all test rows.
+    Metrics that need equal widths, or the `labels` of the n rows, are left out if the spaces lack these.
 
     Raises
     ------
     SpaceError
-        A number of rows that differs from the split's.
+        The number of rows differs from that of the split.
     """
     return scores_of(AlignedPair.of(source, target, split, **settings), metrics)
 
 
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
-    """The scores of a pair by these metrics (default: all), without those that need equal widths or labels
-    that the pair lacks. An error in a plugin is a SpaceError that names it.
+    """The scores of a pair by these metrics (default: all). Metrics that need equal widths or labels are left
+    out if the pair lacks these. If a plugin fails, a SpaceError names it.
     """
     scores = {}
     for name in metrics or metrics_of_a_pair():
@@ -414,10 +426,11 @@ def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score
 def score_differences(
     before: tuple[np.ndarray, np.ndarray], now: tuple[np.ndarray, np.ndarray], split: Split, **settings: Any
 ) -> dict[str, Interval]:
-    """The change of each score of `score_pair` on the same held-out rows and queries, with 95 % intervals;
-    `settings` as there.
+    """The change of each score of `score_pair`, with its 95 % interval, on the same held-out rows and
+    queries. `settings` are those of `score_pair`.
 
-    The split's anchors are those of both sets: a row that is an anchor in either set is in neither score.
+    The anchors of the split must be those of both sets: a row that is an anchor in one of the sets is not
+    scored in either.
     """
     return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
 
@@ -428,11 +441,12 @@ def differences_of(before: AlignedPair, now: AlignedPair) -> dict[str, Interval]
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
-    """Scores by representation (`form`) and metric as a long table, each row with its settings and its chance
-    level.
+    """A long table of scores, one row per representation (`form`) and metric, with the settings and the
+    chance level.
 
-    Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all
-    rows are queries), chance (the chance level's mean), convention, k, n, queries.
+    Columns: metric, form, score, null_low and null_high (95 % band of the chance level), low and high
+    (sampling interval; NaN if all rows are queries), chance (mean of the chance level), convention, k, n,
+    queries.
     """
     rows = []
     for form, by_metric in scores.items():
@@ -446,8 +460,9 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
 def score_notes(
     scores: Mapping[str, Mapping[str, Score]], match: Match | None = None, anchor_ids: Sequence[str] = ()
 ) -> list[str]:
-    """The notes of scores by representation, each once and with the scores that have it. With `match`, also
-    warnings of long rows and coinciding anchors, which can dominate relative scores.
+    """The notes of scores by representation. Each note appears once, with the scores that have it. With
+    `match`, there are also warnings of long rows and of coinciding anchors, which can dominate relative
+    scores.
     """
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
@@ -465,16 +480,16 @@ def score_notes(
     return list(filter(None, notes))
 
 
-_MOVED = 0.25  # shift of the mean, divided by the spread of the other rows
+_MOVED = 0.25  # least shift of the mean, divided by the spread of the other rows
 
 
 def long_rows(space: LatentSpace) -> str:
-    """A warning that few rows (at most 10 and 2 %) move the mean of a space, and so every centred score; ""
-    if none do.
+    """A warning if few rows (at most 10 and at most 2 %) move the mean of a space, and so change every
+    centred score; otherwise "".
 
-    None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic ones. In 65 cases
-    with 1 to 8 rows of 10 to 500 times the length, it appeared whenever the pruned inverse moved by .05 or
-    was refused.
+    None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic spaces has. In 65
+    spaces, 1 to 8 rows were made 10 to 500 times as long. There the warning appeared whenever the score of
+    the pruned inverse changed by .05, and whenever the inverse failed.
     """
     mean = mean_of(space)
     far, n = Engine().lengths(space.vectors, mean).astype(np.float64), len(space)
@@ -484,7 +499,7 @@ def long_rows(space: LatentSpace) -> str:
     rows = decisive_rows((far * far,))
     rows = rows if len(rows) else far.argmax(keepdims=True)
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
-    # The mean of the other rows is as far away on the other side.
+    # The mean of the remaining rows lies on the opposite side of the mean of all rows.
     moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
     others = np.delete(far, rows)
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
@@ -501,8 +516,8 @@ def long_rows(space: LatentSpace) -> str:
 
 
 def _drawn_queries(scores: Mapping[str, Score]) -> str:
-    """The number of queries, ``, 300 of them as queries (± …)``, by representation if it differs; "" if all
-    rows are queries.
+    """A phrase on the number of queries: ``, 300 of them as queries (± …)``. If the number differs between
+    representations, the phrase gives each. "" if all rows are queries.
     """
     if not any(score.interval for score in scores.values()):
         return ""
@@ -512,14 +527,14 @@ def _drawn_queries(scores: Mapping[str, Score]) -> str:
         forms.setdefault(f"{some} {counted(score.n, 'row')}", []).append(form)
     first = next(iter(scores.values()))
     text = f"{first.n_queries:,} of them as queries"
-    # "of them" refers to the first rows of the sentence; absolute and held-out rows need separate numbers.
+    # "of them" refers to the first rows in the sentence, so absolute and held-out rows need separate numbers.
     if any((score.n_queries, bool(score.interval)) != (first.n_queries, True) for score in scores.values()):
         text = "queries: " + ", ".join(f"{rows} ({', '.join(named)})" for rows, named in forms.items())
     return f", {text} (± is the 95 % sampling interval)"
 
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
-    """The settings of scores in words: rows, neighbours and queries, samples.
+    """The settings of scores in words, as a list: rows, neighbours and queries, samples.
 
     ``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``, ``Jaccard and MRR: k = 10,
     paper convention (Moschella et al. 2023), 300 of them as queries (± …)``, ``RSA: 1,000 of the rows, drawn
@@ -565,8 +580,9 @@ def scores_report(
     figures: Mapping[str, Any] | None = None,
     head: str = "representation",
 ) -> Report:
-    """The report of scores: a table with half the sampling interval, the chance level and its 95 % band; the
-    notes of the scores, then those in `also`. `head` is the title of the column that names what is scored.
+    """The report of scores. Its table has half of the sampling interval, the chance level and its 95 % band.
+    The notes of the scores follow, then the notes in `also`. `head` is the title of the column that names
+    what is scored.
     """
     rows = score_table(scores)
     caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
@@ -576,12 +592,12 @@ def scores_report(
 
 
 def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
-    """The cells of a `score_table` for people, the head first."""
+    """The cells of a `score_table` as texts for people. The first row is the head."""
     numbers = ["n"] * (table["n"].nunique() > 1)
     rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
         cells = [row.form, *([f"{row.n:,}"] if numbers else []), row.metric.split(",")[0], short(row.score)]
-        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # NaN: all rows are queries
+        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # if all are queries
         chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
         cells += ["", ""] if pd.isna(row.chance) else chance
         rows.append(cells)
@@ -592,7 +608,7 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
 
 
 def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:
-    """The representations in two groups: "absolute", which is scored on all rows, and the others."""
+    """The representations in two groups: "absolute", which is scored on all rows, and all others."""
     absolute = tuple(form for form in forms if form == "absolute")
     return [group for group in (absolute, tuple(form for form in forms if form != "absolute")) if group]
 
@@ -612,11 +628,12 @@ def score_forms(
     device: str | None = None,
     keep: Callable[[str, AlignedPair], None] | None = None,
 ) -> dict[str, dict[str, Score]]:
-    """The scores of each representation on its held-out rows; many rows are read in one pass for all.
+    """The scores of each representation on its held-out rows. If there are many rows, all representations
+    share one pass over them.
 
-    They equal those of `score_pair` up to rounding, and take the memory of a few blocks.
-    ``done(parts, n_parts)`` reports progress; ``keep(form, pair)`` receives the pair of each representation,
-    for `anchor_differences`.
+    Up to rounding, the scores equal those of `score_pair`; they need only the memory of a few blocks.
+    ``done(parts, n_parts)`` is called to report progress. ``keep(form, pair)`` is called with the pair of
+    each representation, which `anchor_differences` can use.
     """
     for form in forms:
         need_one_of("representation", form, REPRESENTATIONS)
@@ -650,7 +667,7 @@ def score_forms(
     return scores
 
 
-# The effect of other anchors on the scores of one representation; each set of anchors takes one pass.
+# The effect of other anchors on the scores of one representation. Each set of anchors takes one pass.
 
 
 def anchor_differences(
@@ -667,11 +684,12 @@ def anchor_differences(
     device: str | None = None,
     kept: Mapping[tuple[str, ...], AlignedPair] | None = None,
 ) -> dict[str, Interval]:
-    """The change of each score of a representation from the anchors `before` to those `now`, with 95 %
-    intervals.
+    """The change of each score of a representation, with its 95 % interval, if the anchors `before` are
+    replaced by those `now`.
 
-    They equal those of `score_differences` up to rounding, on the rows that are an anchor in neither set.
-    `kept` has pairs from `score_forms` by their anchors; these need no further pass over the rows.
+    Scored rows are those that are no anchor in either set. Up to rounding, the changes equal those of
+    `score_differences`. `kept` has pairs from `score_forms`, by their anchors; these need no further pass
+    over the rows.
     """
     split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)

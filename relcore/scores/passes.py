@@ -1,6 +1,6 @@
-"""The pass over the rows of a pair that collects the sums and nearest rows of all scores, block by block, in
-any order and in any number of processes. A `Plan` holds what the pass needs before it begins; it is computed
-from the means of both spaces and a few rows.
+"""The pass over the rows of a pair that collects what all scores need: sums and nearest rows. It reads blocks
+of rows, in any order and in any number of processes. A `Plan` holds what must be known before the pass. It is
+computed from the means of both spaces and a few rows.
 """
 
 from __future__ import annotations
@@ -50,17 +50,19 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """The representations to score, `forms` of `REPRESENTATIONS`, by k neighbours. "absolute" has its own
-    request, because it is scored on other rows.
+    """A request to score representations (`forms`, from `REPRESENTATIONS`) with k neighbours. "absolute" has
+    a request of its own, because it is scored on other rows.
 
     Attributes
     ----------
     sums : bool
-        Whether scores that read all rows are computed, too; False for further queries of the same rows.
+        Whether scores that read all rows are also computed. False if a pass only serves further queries of
+        the same rows.
     cosines : bool
-        Whether the cosine of each row with its partner is computed, n numbers.
+        Whether the cosine of each row with its partner is computed (n numbers).
     extra_neighbours : int
-        Further neighbours per query, so that k remain after as many rows are left out.
+        Number of additional neighbours per query, so that k remain if up to this many rows are left out
+        later.
     """
 
     forms: tuple[str, ...]
@@ -80,10 +82,10 @@ class RowRoles:
     ----------
     n : int
     anchors, queries : arrays (a,), (q,)
-        Row numbers; the anchors in their order, empty for absolute scores.
+        The row numbers of the anchors, in their order (empty for absolute scores), and of the queries.
     left_out : array (l,)
-        Rows that are not scored, such as anchors, ascending. The means that a projection subtracts include
-        these rows.
+        The numbers of the rows that are not scored, such as anchors, ascending. The means that a projection
+        subtracts include these rows.
     labelled : "", "some" or "all"
         Which rows have a class, if classes of neighbours are needed.
     """
@@ -98,28 +100,28 @@ class RowRoles:
         return self.n - len(self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
-        """The roles with these rows also left out, and without queries."""
+        """The roles if these rows are also left out. They have no queries."""
         return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
 
 
 def to_full_index(places: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """The row numbers of `places` among the rows that remain after those in `without` (ascending) are
-    removed."""
+    """Convert positions to row numbers: `places` are positions among the rows that remain after the rows
+    `without` (ascending) are removed."""
     return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
 
 
 def to_kept_index(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
-    """The places of these rows among the rows that remain after those in `without` (ascending) are
+    """Convert row numbers to positions among the rows that remain after the rows `without` (ascending) are
     removed."""
     return rows - np.searchsorted(without, rows)
 
 
 class Search(NamedTuple):
-    """A search of the k nearest rows for queries from one space among rows of one (0 source, 1 target).
+    """A search: queries from one space, and their k nearest rows in a space (0 source, 1 target).
 
-    If `alone`, the query is one of the searched rows and is left out of its k nearest. Equally near rows are
-    then ordered at random, in each space differently; otherwise ties would agree because of the row order.
-    `labelled`: only rows with a label are searched.
+    If `alone`, the query is one of the searched rows and is left out of its k nearest rows. Equally near rows
+    are then ordered at random, differently in each space; in the order of rows, ties would agree between the
+    spaces. If `labelled`, only rows with a label are searched.
     """
 
     name: str
@@ -130,17 +132,16 @@ class Search(NamedTuple):
     labelled: bool = False
 
 
-# The rows of one space in each representation, from coordinates that the representations share.
-#
-# Each representation is computed in coordinates that preserve every inner product. With the unit rows U
-# (n, d) and the anchors A = P S Qᵀ (k, d), the relative rows U Aᵀ are U Q · S rotated by P, and the whitened
-# rows are U Q · S / √(S² + ridge). So both need one product with Q (d, min(d, k)), and no row of k
+# The rows of one space in each representation, computed from coordinates that representations share. Each
+# representation is computed in coordinates that preserve all inner products. Let U (n, d) be the unit rows
+# and A = P S Qᵀ (k, d) the anchors. Then the relative rows U Aᵀ are U Q · S, rotated by P, and the whitened
+# rows are U Q · S / √(S² + ridge). So both need only the product with Q (d, min(d, k)), and no row of k
 # similarities is formed. Procrustes rotates the centred rows.
 
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """One representation of one space: its rows are coordinates · factors, or centred coordinates @ matrix +
+    """A representation of one space. Its rows are coordinates · factors, or centred coordinates @ matrix +
     shift.
 
     Attributes
@@ -149,12 +150,13 @@ class Representation:
         The name of the coordinates: "raw" (the rows themselves), "turned" (unit rows times Q) or "own" (the
         output of the projection).
     size : float
-        A power of two near the mean squared length of its centred rows.
+        A power of two near the mean squared length of the centred rows.
     of_centred : bool
-        Whether the rows come from the coordinates minus their centre.
+        Whether the centre is subtracted from the coordinates first.
     factors : array (w,), matrix : array (w, w'), shift : array (w',), optional
     basis : array (out, w), optional
-        The shown rows of the representation are these rows times its transpose; None if they are the same.
+        The rows of the representation, as users see them, are these rows times the transpose of `basis`. None
+        if they are the same.
     """
 
     frame: str
@@ -166,7 +168,7 @@ class Representation:
     basis: np.ndarray | None = None
 
     def mapped(self, vectors: np.ndarray) -> np.ndarray:
-        """Differences of coordinates (m, w) or (w,), mapped to differences of rows of the representation;
+        """Map differences of coordinates, (m, w) or (w,), to differences of rows of the representation;
         float64."""
         if self.factors is not None:
             return vectors * self.factors
@@ -175,16 +177,17 @@ class Representation:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The coordinates of one space, and how they are computed.
+    """The coordinates of one space: how they are computed.
 
     Attributes
     ----------
     centre : array (w,)
-        A point close to the mean of the scored rows, float32 or float64; sums are taken about it.
+        A point close to the mean of the scored rows, float32 or float64. It is subtracted before rows are
+        summed.
     mean : array (d,), optional
-        The mean of the space, subtracted before rows are scaled to length 1.
+        The mean of the space. It is subtracted before rows are scaled to length 1.
     turn : array (d, w), stretch : array (w,), basis : array (k, w), optional
-        Q, S and P of "turned".
+        The matrices Q, S and P for "turned".
     spec, anchors, known
         For "own": the projection, its anchors (k, d), and rows (m, d) that it may learn from.
     """
@@ -216,10 +219,10 @@ def to_device(device: Device, facts: Representation | Coordinates) -> Representa
 
 class BlockRows:
     """A block of rows (m, d) of one space, reduced to the rows `kept`, in all coordinates and
-    representations, each computed when it is first needed.
+    representations. Each is computed when it is first needed.
 
-    With NumPy the results are buffers: they are valid until the next block of the same space; unit rows only
-    until those of the next representation.
+    With NumPy, results are buffers. They are valid until the next block of the same space; unit rows are
+    valid only until the unit rows of the next representation are computed.
     """
 
     def __init__(
@@ -254,7 +257,7 @@ class BlockRows:
         return self.device.unit(rows, f"unit {self.side}")
 
     def squares(self, form: Representation) -> Array:
-        """Squared lengths (m,) of the rows of a representation about its centre."""
+        """The squared lengths (m,) of the rows of a representation, after its centre is subtracted."""
         if form.factors is None:
             turned = self._turned(form)
             return self.device.row_products(turned, turned)
@@ -283,13 +286,13 @@ class BlockRows:
         return rows if self._kept is None else rows[self.device.put(self._kept)]
 
     def _once(self, name: str, make: Callable[..., Array], *given: Any) -> Array:
-        """The result of `make(*given, buffer)`, called once; the buffer has this name."""
+        """The result of `make(*given, buffer)`, which is called only once. The buffer has this name."""
         if name not in self._held:
             self._held[name] = make(*given, f"{name} {self.side}")
         return self._held[name]
 
 
-# The coordinates of both spaces of a pair, and the representations in them.
+# The coordinates of both spaces of a pair, and the representations that are computed in them.
 
 Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
 
@@ -300,7 +303,7 @@ def frames_of(
     forms, spec, sample = set(request.forms), request.projection, gathered["centre"]
     total = roles.n * mean
     centre = mean = mean_row(sample, mean)
-    if len(roles.left_out):  # an anchor may be so long that the mean is far from all other rows
+    if len(roles.left_out):  # an anchor can be so long that the mean is far from all other rows
         rest = total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Coordinates(centre)}
@@ -314,7 +317,7 @@ def frames_of(
         known = gathered.get("clustered", sample[:0])
         frames["own"] = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
     rows = BlockRows(NumpyDevice(), frames, side, sample)
-    for name in [*frames][1:]:  # from a sample: exact for few rows, else corrected after the pass
+    for name in [*frames][1:]:  # from a sample: exact for few rows, otherwise corrected after the pass
         some = rows.coordinates(name)
         frames[name] = replace(frames[name], centre=mean_row(some))
     return frames
@@ -334,8 +337,8 @@ def _procrustes(
     mean: np.ndarray,
     anchors: tuple[np.ndarray, np.ndarray],
 ) -> tuple[Representation, Representation]:
-    """The rotation of the anchors onto the target's; both spaces are centred by the target's mean, as in
-    `represent`.
+    """The representation "procrustes" of both spaces. The rotation maps the anchors of the source onto those
+    of the target. Both spaces are centred by the mean of the target, as in `represent`.
     """
     fitted, (source, target) = Procrustes().fit(*anchors), (side["raw"] for side in frames)
     centre = source.centre.astype(np.float64)
@@ -347,11 +350,11 @@ def _procrustes(
     )
 
 
-_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # for the centre of sums; for a centre without sums
+_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # rows for the centre of sums; rows for a centre without sums
 
 
 def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
-    """Name → numbers of the rows that a plan reads in advance: some thousand in all, and the queries."""
+    """Name → numbers of the rows that a plan reads in advance: some thousand rows, and the queries."""
     n, n_centre = len(roles), _CENTRE_ROWS if request.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
@@ -363,12 +366,13 @@ def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Searches:
-    """All searches among the rows of one space in one representation, by one product with the rows.
+    """All searches among the rows of one space in one representation. They need a single product with the
+    rows.
 
     `queries` (q', w) are the unit vectors of all searches, one search after the other, in the coordinates of
-    the space. If all rows point in nearly one direction, `common` (w,) is subtracted from queries and rows.
-    Their products would differ only in the last digits, so distances order the rows. `seed` orders equally
-    near rows at random; if many are `tied`, their products are first made equal.
+    the space. If all rows have nearly the same direction, their products differ only in the last digits. Then
+    `common` (w,) is subtracted from queries and rows, and rows are ordered by distance. `seed` orders equally
+    near rows at random. If many rows are `tied`, their products are first made equal.
     """
 
     each: tuple[Search, ...]
@@ -380,7 +384,7 @@ class Searches:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a pass needs besides the blocks: a few megabytes for any n.
+    """Everything that a pass needs besides the blocks. It takes a few megabytes for any n.
 
     Attributes
     ----------
@@ -390,9 +394,9 @@ class Plan:
         The coordinates of each space.
     forms : {name: two of Representation}
     searches : {name: two of Searches or None}
-        The searches in each space; None if there are none.
+        The searches in each space; None if there is no search.
     samples : two arrays
-        Some rows of each space, for the chance level of linear CKA.
+        Some rows of each space, from which the chance level of linear CKA is computed.
     """
 
     request: ScoreRequest
@@ -434,7 +438,7 @@ class Plan:
         return BlockRows(NumpyDevice(), self.frames[side], side, X)
 
     def directions(self, name: str, side: int, X: np.ndarray) -> np.ndarray:
-        """Rows of one space in the coordinates of a representation, scaled to length 1."""
+        """The rows X of one space in the coordinates of a representation, scaled to length 1."""
         return self.block(side, X).directions(self.forms[name][side])
 
     def same_width(self, name: str) -> bool:
@@ -449,7 +453,7 @@ class Plan:
         return None if source.basis is None else source.basis.T @ target.basis
 
     def searched(self, name: str) -> list[Search]:
-        """The searches that the scores of a representation need. A vote of classes takes one more row,
+        """The searches that the scores of a representation need. For a vote of classes, k is larger by 1,
         because the query is left out."""
         k, labelled = self.request.k + self.request.extra_neighbours, self.roles.labelled
         mutual = self.request.convention == "mutual"
@@ -485,17 +489,17 @@ class Plan:
         return tuple(sides)
 
 
-# The sums of a pass.
+# The sums and nearest rows that a pass collects.
 
-LONGEST = 11  # rows of either space that may decide a score
+LONGEST = 11  # number of rows of each space that may decide a score
 
 
 class Sums:
-    """Sums and nearest rows over all blocks added so far.
+    """The sums and the nearest rows over all blocks that were added so far.
 
     Every row of the pair must be added once, in blocks of both spaces with their row numbers. `merge` adds
-    the sums of other rows with the same plan; `to_arrays` and `from_arrays` move them, a few MB, to another
-    process. Several sums in one thread share the buffers of a device.
+    the sums over other rows that were collected with the same plan. `to_arrays` and `from_arrays` move sums
+    (a few MB) to another process. If a thread has several sums, they share the buffers of a device.
     """
 
     def __init__(self, plan: Plan, device: Device | None = None) -> None:
@@ -534,8 +538,8 @@ class Sums:
         labelled: np.ndarray | None = None,
         block: slice = slice(None),
     ) -> None:
-        """Add a block of rows of both spaces, of any real type, with their numbers `rows` (m,); `labelled`
-        (m,) says which have a label, if only some do.
+        """Add a block of rows of both spaces, of any real type, with their numbers `rows` (m,). If only some
+        rows have a label, `labelled` (m,) says which.
         """
         scored = np.flatnonzero(~np.isin(rows, self.plan.roles.left_out))
         kept = None
@@ -596,14 +600,15 @@ class Sums:
     def _add_lengths(
         self, name: str, side: int, block: BlockRows, form: Representation, rows: np.ndarray
     ) -> None:
-        """Add the powers of the squared lengths about the centre, and the coordinates weighted by them."""
+        """Add the powers of the squared lengths, after the centre is subtracted, and the coordinates weighted
+        by the squared lengths."""
         lengths, centred = block.squares(form), block.centred(form.frame)
         self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
         double = power = self.device.double(lengths)
         for exponent in (1, 2, 3):
             self._sum(f"{name}/power {exponent}/{side}", power.sum())
             power = power * double
-        # Lengths are scaled to about 1, because fourth powers of large numbers are beyond float32.
+        # Lengths are scaled to about 1, because fourth powers of large numbers exceed the range of float32.
         lengths = lengths * np.float32(1 / form.size)
         self._sum(f"{name}/weighted/{side}", lengths @ centred)
         self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
@@ -644,7 +649,7 @@ class Sums:
             self._cosines[name] += parts
 
     def fetched(self) -> Sums:
-        """The sums on the host; those on a device are copied once."""
+        """The sums as NumPy arrays. Sums on a device are copied once."""
         get = self.device.get
         self._sums = {name: get(array) for name, array in self._sums.items()}
         self.tops = {name: top.fetched() for name, top in self.tops.items()}
@@ -656,7 +661,8 @@ class Sums:
         return self
 
     def joined(self, others: Sequence[Sums]) -> Sums:
-        """These sums with the nearest rows of further queries, from other passes over the same rows."""
+        """These sums, with the nearest rows of further queries, which come from other passes over the same
+        rows."""
         every = (self, *others)
         for name, top in self.tops.items():
             parts = [sums.tops[name] for sums in every if name in sums.tops]
@@ -675,7 +681,7 @@ class Sums:
 
     @classmethod
     def from_arrays(cls, plan: Plan, arrays: Mapping[str, np.ndarray]) -> Sums:
-        """The sums from `to_arrays`, on the CPU, without the cosines of the rows."""
+        """The sums that `to_arrays` returned, on the CPU, without the cosines of the rows."""
         sums = cls(plan)
         sums.n = int(arrays["n"])
         sums._sums = {name[4:]: np.array(array) for name, array in arrays.items() if name.startswith("sum/")}
@@ -684,12 +690,13 @@ class Sums:
         return sums
 
     def slim(self) -> None:
-        """Drop everything that only the scores of all rows need; about a megabyte remains."""
+        """Drop everything that only scores of all rows need. About a megabyte remains."""
         self._sums.clear()
         self.plan = replace(self.plan, searches={}, samples=())
 
     def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
-        """The sums for some of the queries without the rows `removed`, at most `extra_neighbours` of them."""
+        """The sums for some of the queries, after the rows `removed` are left out. These are at most
+        `extra_neighbours` rows."""
         sums, plan = copy(self), self.plan
         places, extra_neighbours = (
             np.searchsorted(plan.roles.queries, queries),
@@ -707,14 +714,14 @@ class Sums:
         return rows[:, : rows.shape[1] - self.plan.request.extra_neighbours]
 
     def cosines(self, form: str) -> np.ndarray:
-        """The cosine of each row with its partner, (n,) float32; NaN for a row that is not scored."""
+        """The cosine of each row with its partner, (n,) float32; NaN for rows that are not scored."""
         every = np.full(self.plan.roles.n, np.nan, dtype=np.float32)
         for rows, values in self._cosines[form]:
             every[rows] = values
         return every
 
     def linear_cka(self, form: str) -> CkaSums:
-        """The sums of linear CKA in one representation, about the mean of its rows."""
+        """The sums that linear CKA needs in a representation, computed about the mean of its rows."""
         n, (source, target) = self.n, self.plan.forms[form]
         offsets = [self._sums[f"{source.frame}/sum/{side}"] / n for side in (0, 1)]
         cross = self._sums[f"{source.frame}/cross"] - n * np.outer(*offsets)
@@ -734,7 +741,7 @@ class Sums:
         return cosine_score(self.n, float(paired), sums, grams, between)
 
     def decisive_rows(self, form: str) -> np.ndarray:
-        """The row numbers of `scores.cka.decisive_rows`."""
+        """The row numbers that `scores.cka.decisive_rows` selects."""
         rows, n = [], self.n
         for side in (0, 1):
             top, fourth = self.tops[f"{form}/longest/{side}"], float(self._sums[f"{form}/power 2/{side}"])
@@ -743,10 +750,11 @@ class Sums:
         return rows if n - len(rows) >= 4 else rows[:0]
 
     def _space_sums(self, name: str, side: int) -> SpaceSums:
-        """The sums about the mean, from the sums about a centre close to it.
+        """The sums about the mean, computed from the sums about a centre close to it.
 
-        With e = mean − centre and ‖x − e‖² = l + c, c = ‖e‖² − 2 e·x, every sum but Σ l c² is exact. For that
-        sum, l and c are assumed to be uncorrelated, an error of second order in e.
+        Let e = mean − centre and ‖x − e‖² = l + c with c = ‖e‖² − 2 e·x. Then every sum except Σ l c² is
+        exact. For this sum, l and c are assumed to be uncorrelated, which causes an error of second order in
+        e.
         """
         n, plan, form = self.n, self.plan, self.plan.forms[name][side]
         total, gram = (self._sums[f"{form.frame}/{what}/{side}"] for what in ("sum", "gram"))
@@ -766,9 +774,9 @@ class Sums:
         )
         weighted = weighted - e * first + (n * ee * e - 2 * gram @ e) - e * change
         gram = gram - n * np.outer(e, e)
-        differ = powers[0] > 0  # rounding can make this sum of squares negative if all rows are equal
+        differ = powers[0] > 0  # if all rows are equal, rounding can make this sum of squares negative
         square, spread = differ * float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
-        if form.of_centred:  # the representation subtracts the centre of the coordinates
+        if form.of_centred:  # the representation subtracts the centre from the coordinates
             origin = np.zeros(1) if form.shift is None else form.shift.astype(np.float64)
         else:
             origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
@@ -814,14 +822,15 @@ class SeveralSums:
 
 # The passes themselves.
 
-_COPIES = 6  # copies of a row, in its coordinates and representations
-_QUERIES = 2048  # per pass; more queries take several passes
+_COPIES = 6  # number of copies of a row, in its coordinates and representations
+_QUERIES = 2048  # queries per pass; more queries take several passes
 Done = Callable[[int, int], None]
 
 
 class RowPair:
-    """Two spaces with the same rows, (n, d_source) and (n, d_target), with their ids and labels (n,) if
-    known, and the passes over them. Other sources of rows override the methods that read rows.
+    """Two spaces with the same rows, (n, d_source) and (n, d_target), and the passes over them. Ids and
+    labels (n,) are given if they are known. Subclasses for other sources of rows override the methods that
+    read rows.
     """
 
     def __init__(
@@ -846,11 +855,11 @@ class RowPair:
         return self.ids[rows]
 
     def classes_of(self, rows: np.ndarray) -> np.ndarray:
-        """The class number of each of these rows, in the shape of `rows`; −1 for a row without a class."""
+        """The class number of each of these rows, in the shape of `rows`; −1 for rows without a class."""
         return self._classes[rows]
 
     def class_sizes(self, left_out: np.ndarray) -> np.ndarray:
-        """The number of remaining rows of each class that has any."""
+        """For each class, the number of rows that are not left out. Classes without such rows are omitted."""
         classes = np.delete(self._classes, left_out)
         sizes = np.bincount(classes[classes >= 0])
         return sizes[sizes > 0]
@@ -864,8 +873,7 @@ class RowPair:
         return tuple(map(Engine(self.device).mean, self.spaces))
 
     def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
-        """The sums of the second pass, for all requests at once; each further 2,048 queries take one more
-        pass."""
+        """The sums of all requests, from the same pass. Each further 2,048 queries take one more pass."""
         starts, batches = range(0, max(1, *(len(roles.queries) for _, roles in parts)), _QUERIES), []
         for number, start in enumerate(starts):
             self._passes, plans = (number, len(starts)), []
@@ -880,8 +888,8 @@ class RowPair:
         return Plan.of(request, roles, self.means, self.take)
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
-        """The sums of one pass over all rows; if a GPU runs out of memory, the CPU repeats it with a
-        warning."""
+        """The sums of a pass over all rows. If a GPU runs out of memory, the pass is repeated on the CPU,
+        with a warning."""
         return on_device(lambda where: self._pass_on(plans, where), self.device)
 
     def _pass_on(self, plans: Sequence[Plan], where: Device) -> list[Sums]:
@@ -898,7 +906,7 @@ class RowPair:
         def done(parts: int, n_parts: int) -> None:
             self._done(number * n_parts + parts, n_passes * n_parts)
 
-        # On a GPU two threads pay off only where copies and kernels take longer than their start.
+        # On a GPU, two threads are faster only if copies and kernels take longer than their start.
         alone = where.threads is not None and len(source) <= block_rows // 2
         blocks = [slice(0, len(source))] if alone else _blocks(len(source), block_rows)
         several = in_threads(
@@ -908,18 +916,19 @@ class RowPair:
 
 
 def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:
-    """Blocks of equal size; if they are few, an even number of them, so that two threads get equal work."""
+    """Blocks of equal size. If there are few, their number is even, so that two threads get equal work."""
     return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
 
 
-# The pair as a metric reads it.
+# The pair as metrics read it.
 
-# Rows that may be left out of a cached pass; more new anchors in one step take another pass.
+# Most rows that may be left out of a cached pass; if more anchors are new in one step, another pass is made.
 EXTRA_NEIGHBOURS = 8
 
 
 class _Directions:
-    """The scored rows of one space as unit rows (t, w) of a representation, computed when they are used."""
+    """The scored rows of one space as unit rows (t, w) of a representation. They are computed when they are
+    used."""
 
     def __init__(self, plan: Plan, form: str, side: int, take: Take) -> None:
         self.plan, self.form, self.side, self.take = plan, form, side, take
@@ -936,8 +945,8 @@ class _Directions:
 
 class LabelledNeighbours(NamedTuple):
     """Neighbours among n labelled rows: the numbers of the queries (m,), their classes (m,), the k + 1 rows
-    nearest to each query in the other space (m, k + 1), one array per direction, and their classes. A class
-    is any number."""
+    in the other space that are nearest to each query (m, k + 1), and the classes of these rows. Nearest rows
+    have one array per direction. A class is any number."""
 
     n: int
     queries: np.ndarray
@@ -948,21 +957,22 @@ class LabelledNeighbours(NamedTuple):
 
 @dataclass(eq=False)
 class AlignedPair:
-    """Two spaces in one representation, as metrics score them: rows, neighbour lists and sums, each computed
-    when a metric first reads it.
+    """Two spaces in one representation, as metrics score them: rows, neighbour lists and sums. Each is
+    computed when a metric first reads it.
 
     Attributes
     ----------
     rows : RowPair
         All rows of both spaces.
     request : ScoreRequest
-        The request with this one representation.
+        The request, which has only this representation.
     roles : RowRoles
-        Which rows are scored, and which of them are queries.
+        The roles of the rows: which are scored, and which are queries.
     split : Split, optional
         The split, if the ids of all rows are in memory.
     made : function, optional
-        Returns both spaces in the representation, all rows; without it the pair has only lists and sums.
+        A function that returns all rows of both spaces in the representation. Without it, the pair has only
+        lists and sums.
 
     Examples
     --------
@@ -993,13 +1003,13 @@ class AlignedPair:
         convention: str = "paper",
         n_queries: int | None = None,
     ) -> AlignedPair:
-        """A pair of two spaces as they are, with labels (n,), "" for a row without one. The test rows of the
-        split are scored; all of them, or `n_queries`, are queries.
+        """The pair of two spaces, without a change of representation. `labels` (n,) are "" for rows without a
+        label. The test rows of the split are scored. All of them are queries, unless `n_queries` is given.
 
         Raises
         ------
         SpaceError
-            A number of rows that differs from the split's.
+            The number of rows differs from that of the split.
         """
         n = len(split.ids)
         if not len(source) == len(target) == n:
@@ -1017,7 +1027,7 @@ class AlignedPair:
     def passed(
         cls, rows: RowPair, form: str, seen: Sums, split: Split | None = None, made: Any = None
     ) -> AlignedPair:
-        """The pair in one representation, after the pass whose sums are `seen`."""
+        """The pair in one representation, from the sums `seen` of a pass."""
         plan = seen.plan
         pair = cls(rows, replace(plan.request, forms=(form,)), plan.roles, split, made)
         pair.searched = pair.summed = seen
@@ -1037,7 +1047,7 @@ class AlignedPair:
 
     @property
     def labels(self) -> np.ndarray | None:
-        """The class of each scored row, (t,); "" for a row without one."""
+        """The class of each scored row, (t,); "" for rows without a class."""
         return None if self.rows.labels is None else self.rows.labels[self.split.test]
 
     @cached_property
@@ -1083,7 +1093,7 @@ class AlignedPair:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """The neighbour lists of the queries; row numbers count the scored rows."""
+        """The neighbour lists of the queries. Row numbers are positions among the scored rows."""
         plan, lists = self.searched.plan, {}
         left_out = plan.roles.left_out
         queries = to_kept_index(plan.roles.queries, left_out)
@@ -1096,7 +1106,7 @@ class AlignedPair:
 
     @cached_property
     def cosines(self) -> np.ndarray:
-        """The cosine of each scored row with its partner, (t,); for spaces of equal width."""
+        """The cosine of each scored row with its partner, (t,). The spaces must have the same width."""
         return self.summed.cosines(self.form)[self.split.test]
 
     def linear_cka(self) -> Score:
@@ -1113,8 +1123,8 @@ class AlignedPair:
         return self.summed.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """These scored rows (m,) of both spaces, each up to a rotation, a shift and a factor, which linear
-        CKA ignores.
+        """The scored rows at these positions (m,) in both spaces. Each space may differ by a rotation, a
+        shift and a factor, which linear CKA ignores.
         """
         plan, numbers = self.summed.plan, self.split.test[places]
         blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
@@ -1122,16 +1132,17 @@ class AlignedPair:
         return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
 
     def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
-        """The result of `make` for `some_rows`, cached for the pairs that are narrowed from this one."""
+        """The result of `make` for `some_rows`. It is cached and shared with the pairs that are narrowed from
+        this pair."""
         key = make, self.split.test[places].tobytes()
         if key not in self.known:
             self.known[key] = make(*self.some_rows(places))
         return self.known[key]
 
     def labelled_neighbours(self) -> LabelledNeighbours | None:
-        """The classes of the labelled queries and of their neighbours; None without labels, for spaces of
-        different widths, if all labelled rows have one class, or if most have at most k / 2 others of their
-        class, which can win no majority."""
+        """The classes of the labelled queries and of their neighbours. None in four cases: there are no
+        labels; the widths differ; all labelled rows have the same class; most rows have at most k / 2 other
+        rows of their class, which can win no majority."""
         if not self.rows.labelled or not self.same_width:
             return None
         queries = self.roles.queries
@@ -1143,16 +1154,16 @@ class AlignedPair:
         if sizes[sizes - 1 > k / 2].sum() < n / 2:
             return None
         searches = self.searched.plan.searched(self.form)
-        # The search among labelled rows follows the search among all rows.
+        # The search among labelled rows comes after the search among all rows.
         last = {search.base: search for search in searches if search.base != search.queries}
         lists = tuple(self.searched.nearest(self.form, one)[labelled, : k + 1] for one in last.values())
         classes = tuple(map(self.rows.classes_of, lists))
         return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
 
     def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
-        """This pair reduced to the rows of `split`, a part of its rows, with these queries (row numbers).
+        """This pair, reduced to the rows of `split`, which are a part of its rows. `queries` are row numbers.
 
-        None if that needs another pass: for another request, a new query, or if too many rows leave.
+        None if this needs another pass: the request differs, a query is new, or too many rows are left out.
         """
         plan, roles = self.searched.plan, self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)
