@@ -177,7 +177,7 @@ def front(begin: Callable[..., None]) -> None:
     )
     _show_share(
         found[2],
-        f"of the words lie nearest to the same word, by similarities to {N_ANCHORS} anchor words ★"
+        f"of them lie nearest to the same word, by similarities to {N_ANCHORS} anchor words ★"
         f" ({np.isin(of.names, by).sum()} drawn). By chance: {chance(relative)}.",
         percent(relative.top1),
     )
