@@ -1,4 +1,5 @@
-"""The devices that compute: operations that NumPy and torch name differently."""
+"""`NumpyDevice` and `TorchDevice`, which give the same methods to operations that NumPy and torch name
+differently."""
 
 from __future__ import annotations
 
@@ -23,26 +24,27 @@ from relcore.base.rows import NO_LENGTH, MappedRows, Rows, content_of, inverse_l
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
 
-_GATHERED = 1 << 16  # rows that are computed before they go to the device
-_STAGED = 1 << 25  # bytes of pinned memory through which an array is copied piece by piece
-# Rows that stay on a device, stored once per content for all users; the least recently used first.
+_GATHERED = 1 << 16  # number of rows that are computed before they go to the device
+_STAGED = 1 << 25  # bytes of a piece of pinned memory; arrays are copied piece by piece
+# The rows that stay on a device. Rows of the same content are stored once for all users. The least recently
+# used rows come first.
 _resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
 _resident_lock = RLock()
-_owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays that an entry is a copy of
-_MEMORY = "memory"  # the device of a NumPy array
-_MEMORY_ROOM = 2**30  # bytes of rows that stay in memory
+_owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays of which an entry is a copy
+_MEMORY = "memory"  # the name of the device of NumPy arrays
+_MEMORY_ROOM = 2**30  # most bytes of rows that stay in memory
 
-_COPYING = 4  # threads that copy memory; a single one reaches a quarter of its bandwidth
+_COPYING = 4  # threads that copy memory; one thread reaches a quarter of the bandwidth
 
 
 def _pieces(array: np.ndarray) -> list[slice]:
-    """Slices of rows of at most 32 MB, or of one row."""
+    """Slices that cut the rows into pieces of at most 32 MB. A piece has at least one row."""
     size = max(1, _STAGED * len(array) // array.nbytes)
     return [slice(start, start + size) for start in range(0, len(array), size)]
 
 
 def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
-    """The array copied into `out`; large arrays are copied in several threads."""
+    """Copy the array into `out`, and return `out`. Large arrays are copied in several threads."""
     if array.nbytes < _STAGED // 8:
         out[...] = array
         return out
@@ -54,7 +56,7 @@ def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
 
 @cache
 def _copiers() -> ThreadPoolExecutor:
-    """The threads that copy; starting them takes as long as copying a piece."""
+    """The threads that copy. They are kept, because starting them takes as long as copying a piece."""
     return ThreadPoolExecutor(_COPYING, "copy")
 
 
@@ -62,21 +64,22 @@ os.register_at_fork(after_in_child=_copiers.cache_clear)  # a forked process has
 
 
 def cached_size(device: str = "") -> tuple[int, int]:
-    """The number of arrays of rows that stay on a device, by default on all, and their bytes."""
+    """Return the number of arrays of rows that stay on a device, and their bytes. Without a name, all devices
+    are counted."""
     sizes = [rows.nbytes for (_, name), rows in list(_resident.items()) if device in ("", name)]
     return len(sizes), sum(sizes)
 
 
 def release(is_unwanted: Callable[[Hashable], bool]) -> None:
-    """Release the rows, on all devices, whose content is no longer wanted."""
+    """On all devices, release the rows whose content is no longer wanted."""
     with _resident_lock:
         for key in [key for key in _resident if is_unwanted(key[0])]:
             _resident.pop(key)
 
 
 def _cached_rows(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
-    """The rows of this content on a device. If they are not there, they are made, and others are released to
-    make room."""
+    """The rows of this content on a device. If they are not there, they are made, and other rows are released
+    to make room."""
     key = content, device
     with _resident_lock:
         if key not in _resident:
@@ -98,7 +101,7 @@ def _need_room(n_bytes: int, room: float) -> None:
 
 
 def _own(X: np.ndarray, key: tuple[Hashable, str]) -> None:
-    """Release the copy of an array when the last array of this content is gone."""
+    """Make sure that the copy of an array is released when the last array of this content is deleted."""
     owners = _owners.setdefault(key, set())
     if id(X) not in owners:
         owners.add(id(X))
@@ -112,35 +115,38 @@ def _disown(one: int, key: tuple[Hashable, str]) -> None:
         _resident.pop(key, None)
 
 
-# The devices. Block sizes suit the device: blocks for a CPU fit its cache, blocks for a GPU keep it busy.
+# The devices. Each has its own block sizes: blocks for a CPU fit into its cache, and blocks for a GPU keep it
+# busy.
 
 
 class NumpyDevice:
-    """NumPy in the machine's memory. Buffers are reused for each block, because new memory costs as much as a
-    product. A result in a named buffer is valid until the next one of the same name.
+    """NumPy arrays in the machine's memory. Buffers are reused for each block, because allocating memory
+    takes as long as a product. A result in a named buffer is valid until the next result in the buffer of
+    that name.
     """
 
     name = "cpu"
-    block_rows = 8192  # of a pass over all rows
-    search_rows = 4096  # the products of 600 queries with as many rows, 10 MB, stay in cache
-    threads: int | None = None  # None: as many as BLAS uses
+    block_rows = 8192  # rows of a block in a pass over all rows
+    search_rows = 4096  # the products of 600 queries with so many rows, 10 MB, stay in cache
+    threads: int | None = None  # None stands for as many as BLAS uses
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, n_rows: int, width: int) -> np.ndarray:
-        """A buffer of (n_rows, width) float32."""
+        """The named buffer, as a float32 array (n_rows, width)."""
         held = self._buffers.get(name)
         if held is None or held.size < n_rows * width:
             self._buffers[name] = held = np.empty(n_rows * width, dtype=np.float32)
         return held[: n_rows * width].reshape(n_rows, width)
 
     def clone_for_thread(self) -> NumpyDevice:
-        """The same device with its own buffers, for another thread."""
+        """The same device with other buffers, for use in another thread."""
         return NumpyDevice()
 
     def block_on_device(self, X: Rows, block: slice) -> Array:
-        """A block of rows as float32 on the device; an array in memory is copied there once, as a whole."""
+        """A block of rows as float32 on the device. An array in memory is copied to the device once, as a
+        whole."""
         return self.rows(X[block])
 
     def all_on_device(self, X: Rows) -> Array:
@@ -148,16 +154,17 @@ class NumpyDevice:
         return self.rows(X[:])
 
     def cached(self, content: Hashable, X: Rows) -> Array:
-        """All rows as from `all_on_device`; kept there for all users of this content while there is room.
+        """All rows, like `all_on_device`. They stay on the device, for all users of this content, while there
+        is room.
 
-        Raises a SpaceError if they can never fit.
+        Raises a SpaceError if they are too large for the device.
         """
         _need_room(X.nbytes, _MEMORY_ROOM)
         return _cached_rows(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.all_on_device(X))
 
     def full_range(self, axes: Array, m: int) -> np.ndarray:
-        """The first m columns of axes (c, n) as float16, scaled so that each axis ranges over −1 … 1; 0 for
-        constant axes.
+        """The first m columns of axes (c, n) as float16. Each axis is scaled such that it ranges over −1 … 1.
+        A constant axis becomes 0.
         """
         low, high = axes.min(axis=1, keepdims=True), axes.max(axis=1, keepdims=True)
         half = (high - low) / 2
@@ -166,36 +173,36 @@ class NumpyDevice:
         return units.astype("<f2")
 
     def largest(self, values: Array, k: int) -> np.ndarray:
-        """The indices (k,) of the k largest of values (n,), largest first."""
+        """The indices (k,) of the k largest values (n,), with the largest first."""
         best = np.argpartition(values, -k)[-k:] if k < len(values) else np.arange(len(values))
         return best[np.argsort(-values[best], kind="stable")]
 
     def exact(self) -> AbstractContextManager:
-        """A context in which products keep all digits of float32."""
+        """Within the block, products keep all digits of float32."""
         return nullcontext()
 
     def rows_at_once(self, most: int, row_bytes: int) -> int:
-        """The rows of a block: `most` if memory allows, where a row and everything computed from it take
-        `row_bytes`."""
+        """The number of rows of a block: `most`, or fewer if memory is short. `row_bytes` is the memory of
+        one row and of everything that is computed from it."""
         return most
 
     def put(self, array: np.ndarray) -> Array:
         return array
 
     def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
-        """The array in memory, written to `out` if given."""
+        """The array in the machine's memory. If `out` is given, it is written there."""
         return array if out is None else _copy(out, array)
 
     def rows(self, X: np.ndarray) -> Array:
-        """Rows (m, d) of any real type, also mapped from a file, as float32 on the device."""
+        """Rows (m, d) as float32 on the device. X may have any real type and may be mapped from a file."""
         return np.asarray(X, dtype=np.float32)
 
     def centred(self, rows: Array, mean: Array, name: str) -> Array:
-        """Rows minus a mean row, in the named buffer."""
+        """The rows minus a mean row, in the named buffer."""
         return np.subtract(rows, mean, out=self.buffer(name, *rows.shape), casting="same_kind")
 
     def unit(self, rows: Array, name: str = "unit") -> Array:
-        """Rows scaled to length 1, in the named buffer; a zero row stays zero."""
+        """The rows scaled to length 1, in the named buffer. A zero row stays zero."""
         return np.multiply(rows, inverse_lengths(rows)[:, None], out=self.buffer(name, *rows.shape))
 
     def product(self, rows: Array, matrix: Array, name: str) -> Array:
@@ -205,7 +212,7 @@ class NumpyDevice:
         return np.multiply(rows, factors, out=self.buffer(name, *rows.shape))
 
     def row_products(self, first: Array, second: Array) -> Array:
-        """Inner product of each row of `first` with the same row of `second`, (m,)."""
+        """The inner product of each row of `first` with the same row of `second`, (m,)."""
         return np.vecdot(first, second)
 
     def double(self, array: Array) -> Array:
@@ -217,13 +224,13 @@ class NumpyDevice:
 
 
 class TorchDevice:
-    """The methods of `NumpyDevice` for tensors: on a GPU or, to test the same code, on the CPU.
+    """The methods of `NumpyDevice` for tensors on a GPU. Tests run the same code on the CPU.
 
-    Within `exact`, matrix products keep all digits of float32: TF32 and autocast are off, and restored
-    afterwards. `part` divides the size of blocks, if memory ran out with larger ones.
+    Within `exact`, matrix products keep all digits of float32, because TF32 and autocast are off; they are
+    restored afterwards. If memory runs out, the size of blocks is divided by `part`.
     """
 
-    threads = 2  # one copies rows while the other computes
+    threads = 2  # one thread copies rows while the other one computes
 
     def __init__(self, name: str = "cuda", part: int = 1) -> None:
         with extra():
@@ -246,12 +253,12 @@ class TorchDevice:
         return max(256, min(most, fitting) // self._part)
 
     def put(self, array: np.ndarray) -> Array:
-        # Torch takes no read-only memory, such as that of a space, and on the CPU it would share the memory.
+        # Torch accepts no read-only memory, such as that of a space. On the CPU it would share the memory.
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             keep = self.torch_name != "cpu" and array.flags.writeable and array.flags.c_contiguous
             return self._torch.from_numpy(array if keep else np.array(array)).to(self.torch_name)
-        # Pinned memory is copied six times as fast, but takes long to allocate. So the array goes through
-        # small pinned pieces, which torch keeps, and filling one overlaps with copying another.
+        # Pinned memory is copied six times as fast, but takes long to allocate. So the array is copied
+        # through small pinned pieces, which torch keeps. One piece is filled while another one is copied.
         kind = self._torch.from_numpy(np.empty(0, array.dtype)).dtype
         out = self._torch.empty(array.shape, dtype=kind, device=self.torch_name)
         for piece in _pieces(array):
@@ -263,7 +270,7 @@ class TorchDevice:
     def get(self, array: Array, out: np.ndarray | None = None) -> np.ndarray:
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             return array.cpu().numpy() if out is None else _copy(out, array.cpu().numpy())
-        # As in `put`, the device fills one pinned piece while the host empties another.
+        # As in `put`, there are two pinned pieces: the device fills one while the host empties the other.
         array = array.contiguous()
         out = np.empty(array.shape, array[:0].cpu().numpy().dtype) if out is None else out
         waiting: list[tuple[slice, Any, Any]] = []
@@ -281,13 +288,14 @@ class TorchDevice:
         return out
 
     def rows(self, X: np.ndarray) -> Array:
-        # Half precision is copied as is. Rare types that torch lacks, such as another byte order.
+        # Half precision is copied unchanged. Types that torch lacks, such as another byte order, are
+        # converted first.
         kept = X.dtype in (np.float16, np.float32) and X.dtype.isnative
         return self.put(X if kept else np.array(X, dtype=np.float32)).float()
 
     def block_on_device(self, X: Rows, block: slice) -> Array:
-        # Only read-only arrays and files may stay: the copy of another array could differ from it at the next
-        # call. Rows that are too large to stay are copied block by block.
+        # Only read-only arrays and files may stay, because any other array could change before the next call.
+        # Rows that are too large to stay are copied block by block.
         if isinstance(X, self._torch.Tensor):
             return X[block]
         if not self.can_cache(X):
@@ -320,13 +328,13 @@ class TorchDevice:
         return self.get(values.topk(k).indices)
 
     def can_cache(self, X: Rows) -> bool:
-        """Whether these rows stay on the device once they were copied there."""
+        """Whether these rows stay on the device after they are copied there."""
         can_change = not isinstance(X, MappedRows) and not (isinstance(X, np.ndarray) and is_constant(X))
         return not can_change and 4 * X.size <= self._room()
 
     def _room(self) -> float:
-        """The bytes that all spaces together may take on the device: RELSCOPE_GPU_GB, or half of the memory
-        that is free or holds spaces now.
+        """The bytes that all spaces together may take on the device. This is RELSCOPE_GPU_GB; if that is not
+        set, half of the memory that is free or holds spaces now.
         """
         if given := gpu_bytes():
             return given
@@ -337,8 +345,8 @@ class TorchDevice:
     def _free(self) -> int:
         cuda = self._torch.cuda
         free = cuda.mem_get_info(self.torch_name)[0]
-        # Torch's cache counts as free, because our blocks can use it. `memory_reserved` would sort all
-        # statistics, a millisecond a call.
+        # Torch's cache counts as free, because blocks can use it. `memory_reserved` would sort all
+        # statistics, which takes a millisecond per call.
         bytes_of = cuda.memory_stats_as_nested_dict(self.torch_name)
         return free + sum(
             sign * bytes_of.get(f"{what}_bytes", {}).get("all", {}).get("current", 0)
@@ -368,7 +376,8 @@ class TorchDevice:
         return rows.sum(0, dtype=self._torch.float64)
 
     def smaller(self) -> TorchDevice:
-        """The same device with blocks of half the size; releases spaces and torch's cache."""
+        """The same device with blocks of half the size. Spaces on the device and torch's cache are
+        released."""
         _resident.clear()
         if self.torch_name != "cpu":
             self._torch.cuda.empty_cache()
@@ -379,18 +388,18 @@ Device = NumpyDevice | TorchDevice
 
 
 def device_of(name: str | None = None) -> Device:
-    """The device of this name, by default the chosen one."""
+    """The device with this name; by default the device that the user chose."""
     name = resolve(name)
     return NumpyDevice() if name == "cpu" else TorchDevice(name)
 
 
 def preload_torch() -> None:
-    """Start importing torch and opening the GPU in a thread, if one is chosen; this takes seconds, in which
-    files can be read. Then import what scores need after the pass over the rows.
+    """If a GPU is chosen, start a thread that imports torch and opens the GPU. This takes seconds, in which
+    files can be read. The thread then imports the libraries that scores need after the pass over the rows.
     """
 
     def work() -> None:
-        with suppress(Exception):  # the computation itself will report the error
+        with suppress(Exception):  # the computation itself reports the error
             if (name := torch_name()) != "cpu":
                 import torch
 
@@ -410,7 +419,7 @@ OUT_OF_MEMORY = (
     " uses the GPU, or choose device='cpu'"
 )
 _MEMORY_ERRORS = (
-    "out of memory",  # also an AcceleratorError, when another process takes free memory
+    "out of memory",  # also in an AcceleratorError, if another process took the free memory
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS allocates its workspace at first use
     "CUDNN_STATUS_ALLOC_FAILED",
@@ -419,17 +428,17 @@ _MEMORY_ERRORS = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch raised this error because the device's memory is full."""
+    """Whether torch raised this error because the memory of the device is full."""
     return type(error).__name__ == "OutOfMemoryError" or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _MEMORY_ERRORS)
     )
 
 
 def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
-    """The result of `work` on a device, by default the chosen one.
+    """The result of `work` on a device, by default the device that the user chose.
 
-    If a GPU's memory runs out, the work is repeated with smaller blocks and finally on the CPU, with a
-    warning.
+    If the memory of a GPU runs out, a warning is given, and the work is repeated with smaller blocks and
+    finally on the CPU.
     """
     where = device_of(device)
     for halving in range(_HALVINGS + 1):
@@ -438,7 +447,7 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
         except RuntimeError as error:
             if isinstance(where, NumpyDevice) or not is_out_of_memory(error):
                 raise
-        # Outside of the except clause, whose traceback keeps the tensors alive.
+        # This is outside the except clause, because its traceback keeps the tensors alive.
         if halving < _HALVINGS:
             warnings.warn(SMALLER, stacklevel=3)
             where = where.smaller()
@@ -446,8 +455,8 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
     return work(NumpyDevice())
 
 
-# Precision. It belongs to the process: the first thread that enters sets it, the last one that leaves
-# restores it.
+# The precision is a setting of the process. The first thread that enters sets it, and the last thread that
+# leaves restores it.
 
 _precision_lock = Lock()
 _precise = 0
@@ -456,7 +465,8 @@ _before: Any = None
 
 @contextmanager
 def full_precision(torch: Any, kind: str) -> Iterator[None]:
-    """A context without TF32, bfloat16 and autocast in products and convolutions on this kind of device."""
+    """Within the block, products and convolutions on this kind of device use no TF32, bfloat16 or
+    autocast."""
     global _precise, _before
     with _precision_lock:
         if not _precise:
@@ -474,8 +484,8 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 
 
 def _precision(torch: Any) -> tuple[str | tuple[str, str], bool]:
-    """The precision of products by cuBLAS and on the CPU (one word in torch 2.8), and whether convolutions
-    use TF32."""
+    """Return the precision of products by cuBLAS and on the CPU, and whether convolutions use TF32. In torch
+    2.8 the precision is one word."""
     matmul, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn.allow_tf32
     if not hasattr(matmul, "fp32_precision"):
         return torch.get_float32_matmul_precision(), convolutions
@@ -490,11 +500,12 @@ def _set_precision(torch: Any, products: str | tuple[str, str], convolutions: bo
         torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = products
 
 
-# One BLAS thread per block, and as many blocks at once as BLAS has threads. So the steps between products use
-# all cores, too. The setting belongs to the process and is put back after the last pass.
+# A block uses one BLAS thread, and as many blocks are computed at once as BLAS has threads. Thus the steps
+# between products use all cores, too. The number of threads is a setting of the process. It is restored after
+# the last pass.
 
 _lock = Lock()
-_users: dict[int, int] = {}  # number of threads before → number of passes that run
+_users: dict[int, int] = {}  # earlier number of threads → number of passes that run
 _limits: list[Any] = []
 
 
@@ -506,10 +517,10 @@ def in_threads(
     most: int | None = None,
 ) -> T:
     """The merged result of all parts. Each thread gets its own accumulator from `make`, and `add` adds a
-    fixed share of the parts to it, in order; `merge` joins the accumulators.
+    fixed share of the parts to it, in order. The method `merge` of an accumulator joins them.
 
-    `done(parts, all)` is called in the caller's thread, from time to time. An exception in any thread stops
-    all. There are at most `most` threads.
+    `done(n_done, n)` is called in the caller's thread, from time to time. An exception in one thread stops
+    all threads. There are at most `most` threads.
     """
     stopped = Event()
 
@@ -540,8 +551,8 @@ def in_threads(
 
 @lru_cache(maxsize=1)
 def _blas(n_modules: int) -> Any:
-    """The BLAS libraries of this process; searched again, which takes milliseconds, only after further
-    imports.
+    """The BLAS libraries of this process. Searching for them takes milliseconds, so it is repeated only after
+    further imports.
     """
     from threadpoolctl import ThreadpoolController
 
@@ -550,7 +561,7 @@ def _blas(n_modules: int) -> Any:
 
 @contextmanager
 def one_thread_products() -> Iterator[int]:
-    """A context in which matrix products use one thread; yields the number of threads before."""
+    """Within the block, matrix products use one thread. Yields the earlier number of threads."""
     with _lock:
         if not _users:
             controller = _blas(len(sys.modules))

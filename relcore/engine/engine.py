@@ -1,4 +1,5 @@
-"""Linear algebra on the chosen device: products of many rows by block, their moments, and solvers."""
+"""Linear algebra on the chosen device: solvers, and products and moments of many rows, which are computed
+block by block."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ from relcore.base.environment import chosen
 from relcore.base.rows import NO_LENGTH, ROWS_PER_BLOCK, Rows, inverse_lengths, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
-_IN_CACHE = 2**17  # numbers, half a megabyte
-_CONDITIONED = 1e-8  # squared inverse condition number below which eigenvalues lose too many digits
-_SAFE_CHOLESKY = 1e-6  # inverse condition number
-_FEW = 2**14  # numbers of a matrix that is solved on the CPU
+_IN_CACHE = 2**17  # numbers in half a megabyte
+_CONDITIONED = 1e-8  # if the squared inverse condition number is smaller, eigenvalues lose too many digits
+_SAFE_CHOLESKY = 1e-6  # the smallest inverse condition number for a Cholesky decomposition
+_FEW = 2**14  # most numbers of a matrix that is solved on the CPU
 
 
 class Moments(NamedTuple):
-    """Moments of n rows X (n, d), or of n pairs of rows of X and Y: the means (d,), and the sum of the
-    products of centred rows, (d, d) or (d, d'), float64.
+    """The moments of n rows X (n, d), or of n pairs of rows of X and Y. They are the means (d,), and the sum
+    of the products of centred rows, (d, d) or (d, d'), as float64.
     """
 
     n: int
@@ -30,7 +31,8 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True)
 class Engine:
-    """Computations on a device, by default the chosen one at the time; takes and returns NumPy arrays.
+    """Computations on a device, by default the device that is chosen when a method is called. They take and
+    return NumPy arrays.
 
     Examples
     --------
@@ -43,14 +45,15 @@ class Engine:
 
     device: str | None = None
 
-    # Solvers, in float64.
+    # Solvers. They compute in float64.
 
     def svd(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """U (n, w), S (w,) and Vᵀ (w, d) of A (n, d) = U S Vᵀ with w = min(n, d); singular values descend."""
+        """Return U (n, w), S (w,) and Vᵀ (w, d) with A (n, d) = U S Vᵀ and w = min(n, d). The singular values
+        descend."""
         return self._solve(thin_svd, lambda torch, A: torch.linalg.svd(A, full_matrices=False), A)
 
     def eigh(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ascending eigenvalues (d,), and eigenvectors (d, d), of a symmetric matrix."""
+        """Return the eigenvalues (d,) of a symmetric matrix, ascending, and its eigenvectors (d, d)."""
         return self._solve(np.linalg.eigh, lambda torch, A: torch.linalg.eigh(A), A)
 
     def pinv(self, A: np.ndarray) -> np.ndarray:
@@ -58,10 +61,12 @@ class Engine:
         return self._solve(np.linalg.pinv, lambda torch, A: torch.linalg.pinv(A), A)
 
     def lstsq(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """X (d, d') that minimises ‖A X − B‖, and of several the shortest; A (n, d), B (n, d')."""
+        """The matrix X (d, d') that minimises ‖A X − B‖, for A (n, d) and B (n, d'). If there are several,
+        the shortest one."""
 
         def by_torch(torch: Any, A: Any, B: Any) -> Any:
-            # On a GPU, torch's least squares need full rank, so drop the singular values that NumPy drops.
+            # On a GPU, torch's least squares need full rank, so the singular values that NumPy drops are
+            # dropped first.
             left, values, right = torch.linalg.svd(A, full_matrices=False)
             real = values > torch.finfo(A.dtype).eps * max(A.shape) * values[0]
             return right.T @ (torch.where(real, 1 / values, 0)[:, None] * (left.T @ B))
@@ -69,19 +74,19 @@ class Engine:
         return self._solve(lambda A, B: np.linalg.lstsq(A, B, rcond=None)[0], by_torch, A, B)
 
     def solve_definite(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
-        """X (n, k) with A X = B for a symmetric positive definite A (n, n), by Cholesky; None if A is nearly
-        singular.
+        """The matrix X (n, k) with A X = B for a symmetric positive definite A (n, n), by Cholesky. None if A
+        is nearly singular.
         """
         solved, inverse_condition = self._solve(_cholesky_on_cpu, _cholesky_by_torch, A, B)
         return solved if inverse_condition > _SAFE_CHOLESKY else None
 
     def product(self, A: np.ndarray, B: np.ndarray, dtype: type = np.float64) -> np.ndarray:
-        """The product A B, (n, k), (k, d) → (n, d)."""
+        """The product (n, d) of A (n, k) and B (k, d)."""
         return self._solve(np.matmul, lambda torch, A, B: A @ B, A, B, dtype=dtype)
 
     def rotation(self, products: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rotation or reflection R (d, d') that minimises ‖A R − B‖, and the singular values of AᵀB.
-        `products` is AᵀB, the sum of products of paired rows (orthogonal Procrustes: Schönemann 1966).
+        """Return the rotation or reflection R (d, d') that minimises ‖A R − B‖, and the singular values of
+        AᵀB. `products` is AᵀB, the sum of products of paired rows (orthogonal Procrustes: Schönemann 1966).
         """
         return self._solve(
             lambda A: _nearest_rotation(np, A, thin_svd),
@@ -90,7 +95,8 @@ class Engine:
         )
 
     def shrunk(self, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
-        """(A Aᵀ + λI)^p A (n, d), and the ascending eigenvalues of the smaller of A Aᵀ and AᵀA."""
+        """Return (A Aᵀ + λI)^p A (n, d) and, ascending, the eigenvalues of the smaller of the matrices A Aᵀ
+        and AᵀA."""
         return self._solve(
             lambda A: _shrunk(np, A, ridge, power),
             lambda torch, A: _shrunk(torch, A, ridge, power),
@@ -120,7 +126,7 @@ class Engine:
         few = (self.device or chosen()) == "auto" and np.size(matrices[0]) <= _FEW
         return on_device(work, "cpu" if few else self.device)
 
-    # Many rows.
+    # Computations on many rows.
 
     def map_rows(
         self,
@@ -131,8 +137,9 @@ class Engine:
         unit: bool = False,
         shift: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Rows of X, optionally minus a mean row and scaled to length 1, times a matrix, plus a shift: (n,
-        d), (d, k) → (n, k) float32.
+        """The product of the rows of X (n, d) and a matrix (d, k), as float32 (n, k). If given, the mean row
+        is subtracted from X first. With `unit`, the rows are then scaled to length 1. If given, the shift is
+        added to the product.
         """
         matrix = np.asarray(matrix, dtype=np.float32)
         out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
@@ -154,11 +161,12 @@ class Engine:
         return on_device(work, self.device)
 
     def moments(self, X: Rows | Array, Y: Rows | Array | None = None) -> Moments:
-        """Means, and products of centred rows: Σ (x − x̄)(x − x̄)ᵀ, or Σ (x − x̄)(y − ȳ)ᵀ of paired rows.
-        Products of blocks are float32, their sums float64. The rows may be on the device already.
+        """The means and the sum of products of centred rows: Σ (x − x̄)(x − x̄)ᵀ, or Σ (x − x̄)(y − ȳ)ᵀ for
+        paired rows. The products of a block are float32, and the sums over blocks are float64. The rows may
+        already be on the device.
         """
         sides = (X,) if Y is None else (X, Y)
-        # Rows are centred by the mean of a sample, so that products in float32 keep their digits.
+        # Rows are first centred by the mean of a sample, so that products in float32 keep their digits.
         step = max(1, len(X) // ROWS_PER_BLOCK)
         centres = [_on_host(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
 
@@ -172,12 +180,13 @@ class Engine:
         return on_device(work, self.device).moments(len(X))
 
     def mean(self, X: Rows) -> np.ndarray:
-        """The mean row (d,), float64."""
+        """The mean row (d,) as float64."""
         sums = self._of_blocks(X, lambda where, rows: where.total(rows))
         return np.sum(sums, axis=0) / len(X)
 
     def lengths(self, X: Rows, mean: np.ndarray) -> np.ndarray:
-        """Euclidean lengths (n,) of the rows X − mean, float32; 0 for a row too short to have a direction."""
+        """The Euclidean lengths (n,) of the rows of X − mean, as float32; 0 for a row too short to have a
+        direction."""
 
         def work(where: Device, rows: Array) -> Array:
             rows = where.centred(rows, where.put(mean), "rows")
@@ -193,7 +202,7 @@ class Engine:
         def on(where: Device) -> list[np.ndarray]:
             width = X.shape[1]
             size = where.rows_at_once(where.block_rows, 16 * width)
-            # Blocks are small enough that NumPy finds them in the cache at the second use.
+            # Blocks are so small that they are still in the cache when NumPy uses them a second time.
             size = min(size, max(1, 4 * _IN_CACHE // width)) if isinstance(where, NumpyDevice) else size
             blocks = list(row_blocks(len(X), size))
 
@@ -212,7 +221,7 @@ class Engine:
 
 @dataclass
 class _Found:
-    """Results, with the first row of their block as key."""
+    """The results by the first row of their block."""
 
     device: Device
     parts: dict[int, np.ndarray]
@@ -226,7 +235,7 @@ def _on_host(rows: Array) -> np.ndarray:
 
 
 class _MomentSums:
-    """Sums of centred rows and of their products over all added blocks."""
+    """The sums of centred rows and of their products, over all blocks that were added."""
 
     def __init__(self, device: Device, centres: list[np.ndarray]) -> None:
         self.device, self.host, self.centres = device, centres, [device.put(centre) for centre in centres]
@@ -254,9 +263,10 @@ class _MomentSums:
 
 
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
-    """`Engine.rotation` with NumPy or torch."""
-    # Eigenvectors of AAᵀ take a third of the time of a decomposition of A. AAᵀ squares the condition number
-    # of A, so this is precise only if the square is far below 1 / the precision of float64.
+    """Compute `Engine.rotation` with NumPy or torch, which is `xp`."""
+    # The eigenvectors of AAᵀ take a third of the time of a singular value decomposition of A. The condition
+    # number of AAᵀ is the square of that of A, so this is precise only if the square is far below 1 / the
+    # precision of float64.
     wide = A if A.shape[0] <= A.shape[1] else A.T
     squares, vectors = xp.linalg.eigh(wide @ wide.T)
     if squares[0] > _CONDITIONED * squares[-1]:
@@ -291,7 +301,7 @@ def _cholesky_by_torch(torch: Any, A: Array, B: Array) -> tuple[Array, Array]:
 
 
 def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The thin SVD, also of matrices of low rank for which `np.linalg.svd` does not converge."""
+    """The thin SVD. It also works for matrices of low rank for which `np.linalg.svd` does not converge."""
     try:
         return np.linalg.svd(product, full_matrices=False)
     except np.linalg.LinAlgError:
@@ -308,10 +318,10 @@ def _map_on_cpu(
     shift: np.ndarray | None,
     out: np.ndarray,
 ) -> np.ndarray:
-    # One buffer holds the rows that are centred and scaled; the product is written to the result at once. So
-    # there is no pass over the result, and no new memory, which costs as much as a pass. Blocks are large,
-    # because each product waits for all its threads. A narrow result, such as a map, is scaled instead of the
-    # rows.
+    # One buffer holds the centred and scaled rows, and the product is written directly to the result. Thus no
+    # pass over the result is needed and no memory is allocated, which would take as long as a pass. Blocks
+    # are large, because each product waits for all its threads. If the result is narrow, as for a map, the
+    # result is scaled and not the rows.
     width, narrow = X.shape[1], matrix.shape[1] < X.shape[1]
     size = max(1, _IN_CACHE // width) if narrow and unit else 2 * ROWS_PER_BLOCK
     buffer = np.empty((min(len(X), size), width), dtype=np.float32)

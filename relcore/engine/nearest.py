@@ -1,5 +1,5 @@
-"""The nearest rows of queries among the rows of a space, exact, in blocks, on any device; and searches of two
-spaces at once."""
+"""Exact search for the rows of a space that are nearest to queries, in blocks and on any device. Also
+searches between two spaces in both directions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_dev
 
 _SAMPLED_ROWS = 64
 _SEEDING_ROWS = 64  # enough to distinguish spaces
-_PRODUCTS = 2**21  # products of queries and the rows of a block: 8 MB, which stay in cache
-_FEW_PRODUCTS = 2**22  # up to this many products, the CPU finishes before a GPU has the rows
-_ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
-_GRID = 2.0**-17  # far above the rounding of products of unit rows
+_PRODUCTS = 2**21  # products of queries with the rows of a block; 8 MB stay in cache
+_FEW_PRODUCTS = 2**22  # for fewer products, the CPU finishes before a GPU has the rows
+_ALIKE = 2.0**-8  # if the mean squared distance of unit rows from their mean is smaller, they are alike
+_GRID = 2.0**-17  # much larger than the rounding of products of unit rows
 
 
 class Nearest(NamedTuple):
-    """For each query, the inner products with its k nearest rows, largest first, (m, k) float32, and the
-    numbers of these rows, (m, k) int64.
+    """The k nearest rows of each query: their inner products with the query, largest first, (m, k) float32,
+    and their row numbers, (m, k) int64.
     """
 
     products: np.ndarray
@@ -40,22 +40,23 @@ def nearest(
     seed: int | None = None,
     device: str | None = None,
 ) -> Nearest:
-    """The k rows of `base` (n, d) with the largest inner product with each query (m, d); exact.
+    """For each query (m, d), the k rows of `base` (n, d) that have the largest inner products with it. The
+    search is exact.
 
     Parameters
     ----------
     unit : bool
-        Whether all rows have length 1. If they point in nearly one direction, as in a space far from zero,
-        they are ordered by their differences from a common row.
+        Whether all rows have length 1. If they all point in nearly one direction, as in a space far from
+        zero, they are ordered by their differences from a common row.
     seed : int, optional
-        Orders equally near rows at random; without a seed the lower row number comes first.
+        With a seed, equally near rows have a random order. Without one, the lower row number comes first.
     device : str, optional
-        By default the chosen one, see `engine.device`.
+        The device that computes. By default the device that the user chose (see `engine.device`).
 
     Raises
     ------
     SpaceError
-        k above n.
+        k is larger than n.
     """
     n, m = len(base), len(queries)
     if k > n:
@@ -64,9 +65,9 @@ def nearest(
     sample = base[:: max(1, n // _SAMPLED_ROWS)] if unit else base[:0]
     common = common_direction(sample) if unit else None
     tied = common is None and many_coincide(sample, n, k)
-    # If all rows have nearly one direction, their products differ only in the last digits of float32.
-    # Differences from a common row have the same distances, and these are exact: |x − y|² = |x|² − 2 (x·y −
-    # |y|² / 2).
+    # If all rows have nearly one direction, their products differ only in the last digits of float32. The
+    # differences from a common row have the same distances from each other, and these are exact: |x − y|² =
+    # |x|² − 2 (x·y − |y|² / 2).
     queries = queries if common is None else queries - common
     if (device or chosen()) == "auto" and m * n <= _FEW_PRODUCTS:
         device = "cpu"
@@ -78,7 +79,7 @@ def nearest(
         wanted, middle = where.put(queries), None if common is None else where.put(common)
 
         def add(top: TopRows | TopTensors, block: slice) -> None:
-            # Each block of rows is computed and copied to the device once for all queries.
+            # Each block of rows is computed and copied to the device only once, for all queries.
             own, numbers = top.device, where.put(np.arange(block.start, block.stop))
             with own.exact():
                 rows = own.block_on_device(base, block)
@@ -100,27 +101,28 @@ def nearest(
 
 
 def nearest_within(base: Rows, queries: np.ndarray, k: int, device: str | None = None) -> np.ndarray:
-    """The k nearest rows of the rows `queries` (m,) in one space of unit rows (n, d), without the row itself:
-    (m, k).
+    """The numbers (m, k) of the k rows that are nearest to each of the rows `queries` (m,) in a space of unit
+    rows (n, d). A row is not its own neighbour.
 
     Raises
     ------
     SpaceError
-        k above n − 1.
+        k is larger than n − 1.
     """
     need_k(k, len(base), len(base) - 1)
     queries = np.asarray(queries)
-    # Each space orders equally near rows in its own way; otherwise two spaces with many of them would agree
-    # by row order.
+    # Each space orders equally near rows in its own way. Otherwise two spaces with many such rows would agree
+    # only because of their row order.
     found = nearest(base[queries], base, k + 1, seed=order_seed(base[:_SEEDING_ROWS]), device=device)
     return without_itself(queries, found.rows)
 
 
 def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """Neighbour lists (m, k + 1) without the query itself, or without the last entry if a duplicate displaced
-    the query: (m, k).
+    """Neighbour lists (m, k): the lists (m, k + 1) without the query itself. If duplicates displaced the
+    query from its list, the last entry is removed.
 
-    With `values` (m, k + 1), such as the classes of these neighbours, the values of the remaining entries.
+    If `values` (m, k + 1) are given, such as the classes of these neighbours, the values of the remaining
+    entries are returned.
     """
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True
@@ -128,8 +130,8 @@ def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | 
 
 
 def need_k(k: int, n: int, most: int, of: str = "") -> None:
-    """Raise a SpaceError unless each of n rows can have k neighbours among `most` eligible ones; `of` names
-    the spaces.
+    """Raise a SpaceError unless each of n rows can have k neighbours, if `most` rows are eligible. In the
+    message, `of` names the spaces.
     """
     if not isinstance(k, int | np.integer) or not 1 <= k <= most:
         raise SpaceError(
@@ -138,56 +140,57 @@ def need_k(k: int, n: int, most: int, of: str = "") -> None:
 
 
 def common_direction(sample: np.ndarray) -> np.ndarray | None:
-    """The mean (d,) of some unit rows (m, d) if all of them point in nearly one direction; else None."""
+    """The mean (d,) of a sample of unit rows (m, d), if all of them point in nearly one direction; otherwise
+    None."""
     common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
     return None if 1 - common @ common > _ALIKE else common
 
 
 def many_coincide(sample: np.ndarray, n: int, k: int) -> bool:
-    """Whether more than k of n unit rows are expected to equal a query, judged by a sample (m, d) of them."""
+    """Whether more than k of n unit rows probably equal a query, judged by a sample (m, d) of the rows."""
     sample = sample[:: max(1, len(sample) // _SAMPLED_ROWS)]
     m = len(sample)
     return (np.count_nonzero(sample @ sample.T > 1 - _GRID) - m) * n > k * m * (m - 1)
 
 
 def on_grid(products: Array) -> Array:
-    """Products of unit rows, rounded so that those of equal rows are equal.
+    """The products of unit rows, rounded such that equal rows have equal products.
 
-    Libraries round a product by its place in the matrix, so two searches with the query at one place would
-    order equal rows alike, and unrelated spaces would seem to agree.
+    How a library rounds a product depends on its place in the matrix. Two searches with the query at the same
+    place would therefore order equal rows alike, and unrelated spaces would seem to agree.
     """
     return (products / _GRID).round() * _GRID
 
 
 def order_seed(unit: np.ndarray) -> int:
-    """A seed for the order of equally near rows: a checksum of a space's first unit rows (m, d), so spaces
-    differ.
+    """A seed for the order of equally near rows. It is a checksum of a space's first unit rows (m, d), so
+    that different spaces have different seeds.
     """
     return crc32(np.ascontiguousarray(unit[:_SEEDING_ROWS]).tobytes())
 
 
-# The best rows so far. They stay on the device; the host gets them once, at the end.
+# The best rows so far. They stay on the device and are copied to the host once, at the end.
 
 
 class TopRows:
-    """The k rows with the largest scores for each of q queries, nearest first, updated block by block; equal
-    scores have a fixed order.
+    """The k rows with the largest scores for each of q queries, nearest first. They are updated block by
+    block. Rows with equal scores have a fixed order.
 
     Parameters
     ----------
     n_queries, k : int
     seed : int, optional
-        Orders rows with equal scores at random; without a seed the lower row number comes first. Otherwise
-        two spaces with many equal rows would agree because of their row order.
+        With a seed, rows with equal scores have a random order. Without one, the lower row number comes
+        first; then two spaces with many equal rows would agree because of their row order.
     device : Device, optional
-        The device of the scores, with buffers for one thread.
+        The device that holds the scores, with buffers for one thread.
 
     Attributes
     ----------
     values : array (q, k) float32
-        The scores, −∞ for rows that are not yet found.
+        The scores; −∞ while fewer than k rows are found.
     rows : array (q, k) int64
-        Row numbers, −1 for rows that are not yet found.
+        The row numbers; −1 while fewer than k rows are found.
     """
 
     def __init__(self, n_queries: int, k: int, seed: int | None = None, device: Device | None = None) -> None:
@@ -196,7 +199,8 @@ class TopRows:
         self.rows = np.full((n_queries, k), -1, dtype=np.int64)
 
     def add(self, scores: np.ndarray, rows: np.ndarray, queries: slice = slice(None)) -> None:
-        """Add the scores (q, m) of further rows with the numbers `rows` (m,), for some of the queries."""
+        """Add the scores (q, m) of further rows, whose numbers are `rows` (m,). `queries` selects some of the
+        queries."""
         least, k = self.values[queries, -1], self.values.shape[1]
         if least[0] == -np.inf and scores.shape[1] > k:
             least = np.maximum(least, _lower_bound(scores, k))
@@ -205,7 +209,7 @@ class TopRows:
             which = np.arange(len(scores))
         else:
             scores, least = scores[which], least[which]
-        flat = np.flatnonzero(scores >= least[:, None])  # much faster on one dimension than on two
+        flat = np.flatnonzero(scores >= least[:, None])  # much faster for one dimension than for two
         place, columns = np.divmod(flat, scores.shape[1])
         self._enter((queries.start or 0) + which[place], scores[place, columns], rows[columns])
 
@@ -217,8 +221,8 @@ class TopRows:
         return self
 
     def without(self, removed: np.ndarray, queries: np.ndarray, n_fewer: int) -> TopRows:
-        """For these queries, the k − n_fewer nearest rows that are not `removed`; at most n_fewer rows are
-        removed.
+        """For these queries, the k − n_fewer nearest rows that are not `removed`. At most n_fewer rows of a
+        query may be removed.
         """
         fewer = TopRows(len(queries), self.rows.shape[1] - n_fewer, self.seed)
         staying = np.argsort(np.isin(self.rows[queries], removed), axis=1, kind="stable")
@@ -228,13 +232,15 @@ class TopRows:
         return fewer
 
     def _enter(self, which: np.ndarray, values: np.ndarray, rows: np.ndarray) -> None:
-        """Insert candidates for the queries `which`, ascending, if they are nearer than the present rows."""
+        """Insert candidates that are nearer than the current rows. `which` is the query of each candidate,
+        ascending."""
         if not len(which):
             return
         starts, k = np.flatnonzero(np.diff(which, prepend=-1)), self.values.shape[1]
         changed, counts = which[starts], np.diff(starts, append=len(which))
         known = 0 if np.isneginf(self.values[changed, 0]).all() else k
-        # Sorting one line per query, present rows first, takes a third of the time of sorting one long list.
+        # Each query gets one line, with its current rows first. Sorting these lines takes a third of the time
+        # of sorting one long list.
         columns = np.arange(len(which)) - np.repeat(starts - known, counts)
         lines = np.repeat(np.arange(len(changed)), counts), columns
         shape = len(changed), max(k, known + counts.max())
@@ -250,8 +256,8 @@ class TopRows:
 
 
 def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
-    """For each query, a lower bound of its k-th largest score (q, m), often equal to it: the k-th largest of
-    the maxima of many groups of columns."""
+    """For each query, a lower bound of the k-th largest of its scores (q, m). It is the k-th largest of the
+    maxima of many groups of columns, and often equals the k-th largest score."""
     groups = min(max(512, 16 * k), scores.shape[1])
     largest = scores[:, :groups].copy()
     for start in range(groups, scores.shape[1] - groups + 1, groups):
@@ -261,8 +267,8 @@ def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def pseudo_random(rows: Array, seed: int) -> Array:
-    """Pseudo-random numbers for row numbers, different for each seed (SplitMix64: Steele et al. 2014); for
-    tensors, which have no unsigned type, with the sign bit flipped.
+    """A pseudo-random number for each row number, different for each seed (SplitMix64: Steele et al. 2014).
+    Torch has no unsigned type, so the sign bit of tensors is flipped.
     """
     if not isinstance(rows, np.ndarray):
         return _scrambled_tensor(rows, seed)
@@ -285,16 +291,16 @@ def _as_signed(number: int) -> int:
 def _scrambled_tensor(rows: Any, seed: int) -> Any:
     mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
-        # Shifting a signed number repeats its sign bit; the mask removes it.
+        # Shifting a signed number repeats its sign bit. The mask removes these bits.
         mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
     return mixed ^ _as_signed(1 << 63)
 
 
-_MORE = 8  # further candidates of a block, which should include all rows that tie with the last one
+_MORE = 8  # further candidates per block, so that all rows that tie with the k-th one are usually included
 
 
 class TopTensors:
-    """The methods of `TopRows` for scores that are tensors; `fetched` copies the result to the host."""
+    """The methods of `TopRows` for scores that are tensors. `fetched` copies the result to the host."""
 
     def __init__(self, n_queries: int, k: int, seed: int | None, device: Device) -> None:
         import torch
@@ -308,8 +314,8 @@ class TopTensors:
         k, n = self.values.shape[1], scores.shape[1]
         values, places = self._torch.topk(scores, min(k + _MORE, n), dim=1)
         if n > values.shape[1]:
-            # topk chooses any of several equal scores. If the last candidate ties with the k-th, rows that
-            # were not chosen may come first in the fixed order. These queries are sorted completely.
+            # Of several equal scores, topk may choose any. If the last candidate ties with the k-th, a row
+            # that was not chosen may come first in the fixed order. Such queries are sorted completely.
             tied = (values[:, -1] == values[:, k - 1]) & (values[:, -1] >= self.values[queries, -1])
             for query in self._torch.nonzero(tied)[:, 0].tolist():
                 order = self._order(scores[query][None], rows[None])[0, : values.shape[1]]
@@ -320,7 +326,7 @@ class TopTensors:
         self._enter(other.values, other.rows, slice(None))
 
     def fetched(self) -> TopRows:
-        """The best rows on the host."""
+        """The best rows, copied to the host."""
         top = TopRows(*self.values.shape, self.seed)
         top.values, top.rows = self.device.get(self.values), self.device.get(self.rows)
         return top
@@ -332,7 +338,7 @@ class TopTensors:
         self.values[queries], self.rows[queries] = values.gather(1, order), rows.gather(1, order)
 
     def _order(self, values: Array, rows: Array) -> Array:
-        """The order of each line by descending values; ties follow the fixed order of rows."""
+        """The order of each line by descending values. Equal values follow the fixed order of rows."""
         ties = rows if self.seed is None else pseudo_random(rows, self.seed)
         first = ties.argsort(dim=1, stable=True)
         return first.gather(1, values.gather(1, first).argsort(dim=1, descending=True, stable=True))
@@ -343,14 +349,15 @@ def top_rows(device: Device, n_queries: int, k: int, seed: int | None = None) ->
     return kind(n_queries, k, seed, device)
 
 
-# Searches in both directions: best partners, and mean similarity to nearest rows (CSLS).
+# Searches in both directions: best partners, and mean similarities to nearest rows (CSLS).
 
-BLOCK_BYTES = 64 * 2**20  # bytes of a block of products; only one exists at a time
+BLOCK_BYTES = 64 * 2**20  # bytes of a block of products; only one block exists at a time
 Mask = Callable[[tuple[int, int]], np.ndarray]
 
 
 def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each row, its mean product with its k nearest rows of the other side, (n,) and (m,) float32."""
+    """For each row of X, its mean product with the k nearest rows of Y, (n,), and the same for each row of Y,
+    (m,), as float32."""
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
         with where.exact():
@@ -370,8 +377,8 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    # Exact, and faster than partial sorting: the maxima of k or more groups of columns bound the k nearest
-    # from below, and few products reach the bound.
+    # This is exact and faster than partial sorting: the maxima of k or more groups of columns give a lower
+    # bound of the k largest products, and few products reach the bound.
     k_rows, k_columns = min(k, len(Y)), min(k, len(X))
     bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)  # largest maxima of each column so far
     row_parts, column_parts = [], []
@@ -379,7 +386,7 @@ def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, 
         reached = np.partition(_group_maxima(products, k_rows), -k_rows, axis=1)[:, -k_rows, None]
         bound = np.sort(np.concatenate([bound, _group_maxima(products.T, k_columns).T]), axis=0)[-k_columns:]
         for parts, least in ((row_parts, reached), (column_parts, bound[0])):
-            # Searching the flat array and dividing takes a quarter of the time of np.nonzero.
+            # Searching the flat array and dividing the indices takes a quarter of the time of np.nonzero.
             rows, columns = np.divmod(np.flatnonzero(products >= least), len(Y))
             parts.append((rows + block.start if parts is row_parts else columns, products[rows, columns]))
     return _top_means(row_parts, len(X), k_rows), _top_means(column_parts, len(Y), k_columns)
@@ -395,7 +402,8 @@ def _group_maxima(products: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    """Mean of each owner's k largest values, (n,) float32."""
+    """The mean of the k largest values of each row, (n,) float32. `parts` are pairs of row numbers and
+    values."""
     owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-values, owners))
     places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)
@@ -405,10 +413,10 @@ def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np
 def best_both_ways(
     X: np.ndarray, Y: np.ndarray, left_out: Mask | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each row of X, the row of Y with the largest product (n,) and that product (n,); for each row of Y,
-    the largest product (m,).
+    """Return the row of Y with the largest product for each row of X, (n,), these products, (n,), and the
+    largest product of each row of Y, (m,).
 
-    `left_out` maps the shape of a block to a mask of products that do not count.
+    `left_out` returns a mask of the products of a block that do not count.
     """
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -429,8 +437,8 @@ def best_both_ways(
 def best_without(
     X: np.ndarray, Y: np.ndarray, partner: np.ndarray, crowded: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of X, the row of Y with the highest CSLS except its `partner` (n,), and that CSLS;
-    `crowded` (m,) is `crowding` of the rows of Y.
+    """Return the row of Y with the highest CSLS for each row of X, (n,), and this CSLS. The `partner` (n,) of
+    a row is excluded. `crowded` (m,) is the `crowding` of the rows of Y.
     """
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
@@ -454,17 +462,18 @@ def best_without(
 def mean_of_nearest(
     queries: np.ndarray, keys: np.ndarray, values: np.ndarray, k: int, crowd: int = 0
 ) -> np.ndarray:
-    """Means of the values (m, e) of each unit query's (n, d) k nearest keys (m, d), scaled to length 1: (n,
-    e).
+    """For each unit query (n, d), find its k nearest keys (m, d), and return the mean of their values (m, e),
+    scaled to length 1: (n, e).
 
-    With `crowd`, each key's product is first reduced by half its mean product with its `crowd` nearest
+    With `crowd`, the products of a key are first reduced by half of its mean product with its `crowd` nearest
     queries.
     """
 
     def search(where: Device) -> np.ndarray:
         means, wanted = np.empty((len(queries), values.shape[1]), dtype=np.float32), where.put(values)
         with where.exact():
-            # If `crowd` is set, all queries form one block; otherwise blocks are small and stay in the cache.
+            # If `crowd` is set, all queries form one block. Otherwise blocks are so small that they stay in
+            # the cache.
             for block, products in _products(where, queries, keys, len(queries) if crowd else 500):
                 if crowd:
                     products -= _top_mean(products, min(crowd, len(products)), 0) / 2
@@ -477,7 +486,7 @@ def mean_of_nearest(
 def _products(
     where: Device, X: np.ndarray, Y: np.ndarray, size: int | None = None
 ) -> Iterator[tuple[slice, Array]]:
-    """Blocks of rows of X, and their products with all rows of Y, (b, m)."""
+    """Yield blocks of rows of X, and their products with all rows of Y, (b, m)."""
     other = where.put(np.ascontiguousarray(Y, dtype=np.float32)).T
     size = size or where.rows_at_once(max(1, BLOCK_BYTES // (4 * len(Y))), 8 * len(Y))
     for block in row_blocks(len(X), size):
@@ -485,7 +494,7 @@ def _products(
         yield block, where.product(where.put(rows), other, "products of both sides")
 
 
-# What NumPy and torch name differently.
+# Operations that NumPy and torch name differently.
 
 
 def _largest(products: Array, axis: int) -> Array:
@@ -493,7 +502,7 @@ def _largest(products: Array, axis: int) -> Array:
 
 
 def _top_mean(products: Array, k: int, axis: int) -> Array:
-    """The mean of the k largest products of each row (axis 1) or column (0)."""
+    """The mean of the k largest products of each row (`axis` 1) or each column (`axis` 0)."""
     if not isinstance(products, np.ndarray):
         return products.topk(k, dim=axis).values.mean(axis)
     top = np.partition(products, -k, axis=axis)
@@ -501,7 +510,7 @@ def _top_mean(products: Array, k: int, axis: int) -> Array:
 
 
 def _top(products: Array, k: int) -> Array:
-    """The column numbers of each row's k largest products, in any order."""
+    """The column numbers of the k largest products of each row, in any order."""
     if not isinstance(products, np.ndarray):
         return products.topk(k, dim=1).indices
     return np.argpartition(products, -k, axis=1)[:, -k:]

@@ -1,4 +1,4 @@
-"""Networks on the chosen device: reproducible training, and their weights as arrays."""
+"""Train networks reproducibly on the chosen device, and convert their weights to arrays."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from torch import nn
 
 _lock = Lock()
-_threads: list[int] = []  # torch's number of threads before, for each active `one_thread`
-_deterministic: list[tuple[bool, bool]] = []  # the earlier settings, for each active user
+_threads: list[int] = []  # torch's earlier number of threads, for each active `one_thread`
+_deterministic: list[tuple[bool, bool]] = []  # the earlier settings, for each active `reproducible`
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """A context in which torch uses one thread on the CPU: sums depend on the number of threads, and small
-    networks gain nothing from more.
+    """Within the block, torch uses one thread on the CPU, because sums depend on the number of threads and
+    small networks gain nothing from more.
     """
     import torch
 
-    # Each Python thread has its own setting, and new threads take the last one that was set. So each user
-    # sets 1 in its thread and restores what the first one found: what later ones find may be the first one's
-    # 1.
+    # Each Python thread has its own setting, and a new thread starts with the setting that was set last. So
+    # each block sets 1 in its thread, and restores the setting that the first active block found. A later
+    # block may find only the 1 that the first block set.
     with _lock:
         _threads.append(_threads[0] if _threads else torch.get_num_threads())
         torch.set_num_threads(1)
@@ -47,8 +47,8 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def with_seed(random_state: int) -> Iterator[None]:
-    """A context in which torch draws from `random_state`, on the CPU and on the chosen GPU; afterwards both
-    generators are restored.
+    """Within the block, torch draws random numbers from `random_state`, on the CPU and on the chosen GPU.
+    Afterwards both generators are restored.
     """
     import torch
 
@@ -63,17 +63,17 @@ def with_seed(random_state: int) -> Iterator[None]:
 
 @contextmanager
 def reproducible(random_state: int, *, strict: bool = True) -> Iterator[None]:
-    """A context in which training repeats to the last bit on one kind of device; other kinds round
-    differently.
+    """Within the block, training is repeatable to the last bit on one kind of device. Other kinds of devices
+    round differently.
 
     It sets one thread, seeded generators, deterministic algorithms, and full float32 in products and
-    convolutions. An operation without a deterministic algorithm on a GPU raises a RuntimeError, or only
-    warns if not `strict`.
+    convolutions. If an operation has no deterministic algorithm on a GPU, it raises a RuntimeError. If
+    `strict` is False, there is only a warning.
     """
     import torch
 
-    # cuBLAS repeats its sums only with a workspace of fixed size, a setting that it reads at its first
-    # product.
+    # The sums of cuBLAS are repeatable only with a workspace of fixed size. It reads this setting at its
+    # first product.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     precise = full_precision(torch, torch_name().partition(":")[0])
     with one_thread(), _deterministic_algorithms(strict), with_seed(random_state), precise:
@@ -84,9 +84,9 @@ def reproducible(random_state: int, *, strict: bool = True) -> Iterator[None]:
 def _deterministic_algorithms(strict: bool) -> Iterator[None]:
     import torch
 
-    # The settings belong to the process: the last one that leaves restores what the first one found. Torch's
-    # deterministic mode fills new memory, at the cost of a kernel each time; all memory read here was written
-    # before.
+    # These are settings of the process. The last block that ends restores the settings that the first block
+    # found. Torch's deterministic mode also fills new memory, which costs a kernel each time. It is not
+    # needed, because all memory that is read here was written before.
     filled = torch.utils.deterministic
     with _lock:
         _deterministic.append(
@@ -110,7 +110,8 @@ def train_epoch(
     optimiser: torch.optim.Optimizer,
     schedule: Any = None,
 ) -> float:
-    """The loss, summed over all rows of the batches; after each batch the optimiser makes a step."""
+    """Train on all batches, with one step of the optimiser per batch, and return the loss, summed over all
+    rows."""
     total: Any = 0.0
     for batch in batches:
         loss = loss_of(batch)
@@ -119,21 +120,22 @@ def train_epoch(
         optimiser.step()
         if schedule is not None:
             schedule.step()
-        # The loss stays on the device: reading it would make the CPU wait for the GPU at each step.
+        # The loss stays on the device. If it were read at each step, the CPU would wait for the GPU.
         total = total + loss.detach().double() * len(batch)
     return float(total)
 
 
-_RUNS_BEFORE_RECORDING = 3  # first runs, in which libraries prepare themselves, cannot be recorded
+_RUNS_BEFORE_RECORDING = 3  # in the first runs, libraries prepare themselves, which cannot be recorded
 
 
 class Steps:
-    """Steps of training on batches of row numbers: the loss, its gradients, and an update of the weights.
+    """A step of training on a batch of row numbers: compute the loss and its gradients, and update the
+    weights.
 
-    On a GPU, launching its kernels takes most of the time of a small network's step. So after three runs, the
-    step for each batch length is recorded as a CUDA graph and then replayed: the same kernels with one
-    launch. Use it within `separate_stream`. A loss that waits for the GPU cannot be recorded; it runs
-    without a graph, with a warning.
+    On a GPU, launching the kernels takes most of the time of a small network's step. So after three runs, the
+    step is recorded as a CUDA graph, once for each batch length, and then replayed. This runs the same
+    kernels with one launch. Use it within `separate_stream`. A loss that waits for the GPU cannot be
+    recorded; then there is a warning, and the step runs without a graph.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class Steps:
             self._record(batch)
         self._runs[n] += 1
         if n in self._recorded:
-            # A graph reads its batch from a fixed place in memory.
+            # A graph always reads its batch from the same place in memory.
             place, replay = self._recorded[n]
             place.copy_(batch)
             replay()
@@ -168,7 +170,7 @@ class Steps:
 
     def _record(self, batch: torch.Tensor) -> None:
         place = batch.clone()
-        # Gradients must be allocated in the graph's memory.
+        # The gradients must be allocated in the graph's memory.
         self.optimiser.zero_grad()
         try:
             self._set_capturable(True)
@@ -180,19 +182,19 @@ class Steps:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        # A fused optimiser keeps its state on the GPU anyway; without the flag torch would warn.
+        # A fused optimiser keeps its state on the GPU in any case, but without this flag torch warns.
         for group in self.optimiser.param_groups:
             group["capturable"] = capturable
 
 
 def record_kernels(work: Callable[[], None]) -> Callable[[], None]:
-    """Record the work's kernels on the current stream without running them; returns a function that replays
-    them.
+    """Record the kernels of `work` on the current stream without running them, and return a function that
+    replays them.
     """
     import torch
 
     graph = torch.cuda.CUDAGraph()
-    # Other threads of an app may use the GPU meanwhile.
+    # Other threads of the app may use the GPU meanwhile.
     settings = {"stream": torch.cuda.current_stream(), "capture_error_mode": "thread_local"}
     with torch.cuda.graph(graph, **settings):
         work()
@@ -201,7 +203,7 @@ def record_kernels(work: Callable[[], None]) -> Callable[[], None]:
 
 @contextmanager
 def separate_stream(device: str) -> Iterator[None]:
-    """A context in which the GPU works on a separate stream, because the default one cannot be recorded."""
+    """Within the block, the GPU works on a separate stream, because the default stream cannot be recorded."""
     import torch
 
     if not device.startswith("cuda"):
@@ -215,19 +217,20 @@ def separate_stream(device: str) -> Iterator[None]:
 
 
 def step_settings(device: str) -> dict[str, bool]:
-    """Optimiser settings for this device: on a GPU one kernel for all weights, because launches cost most."""
+    """The settings of an optimiser for this device. On a GPU, one kernel updates all weights, because
+    launches take most of the time."""
     return {"fused": True} if device.startswith("cuda") else {}
 
 
 @contextmanager
 def model_on(model: nn.Module, device: str) -> Iterator[nn.Module]:
-    """A context in which the model is on this device; otherwise it stays on the CPU, so that models kept for
-    later do not fill a GPU."""
+    """Within the block, the model is on this device. Afterwards it is on the CPU again, so that models that
+    are kept for later do not fill a GPU."""
     yield model if device == "cpu" else deepcopy(model).to(device)
 
 
 def saved_arrays(model: nn.Module) -> dict[str, np.ndarray]:
-    """The weights of a model by name."""
+    """The weights of a model as arrays, by name."""
     return {name: tensor.cpu().numpy().copy() for name, tensor in model.state_dict().items()}
 
 

@@ -75,28 +75,28 @@ from relcore.spaces.split import row_keys
 if TYPE_CHECKING:
     from relcore.runs.jobs import JobQueue
 
-FAN = 16  # shards after which their sum is stored instead of their results
+FAN = 16  # after so many shards, their sum is stored and replaces their results
 _PAUSE = 0.05
 Arrays = dict[str, np.ndarray]
-Shards = tuple[Shard, ...]  # the shards that one job reads together: one of each space
-Partial = tuple[Arrays, dict[str, Any]]  # arrays of bounded size, and JSON
+Shards = tuple[Shard, ...]  # the shards that one job reads together, one of each space
+Partial = tuple[Arrays, dict[str, Any]]  # arrays of limited size, and JSON
 
 
 class ShardWork(ABC):
-    """A computation on one shard, and the merging of two partial results.
+    """A computation on one shard, and how two partial results are merged.
 
-    Subclasses are frozen dataclasses of small settings; large values are stored by `keep`, and referred to by
-    their key.
+    Subclasses are frozen dataclasses of small settings. Large values are stored by `keep`, and a setting
+    holds their key.
 
     Attributes
     ----------
     kind : str
-        Name in the store.
+        The name of the work in the store.
     version : int
-        Increase it when partial results would change.
+        Increase this number whenever a change of the code changes partial results.
     writes : bool
-        Whether it writes files; each shard's result is then stored, so that a missing file costs only its
-        shard.
+        Whether the work writes files. If so, the result of each shard is stored, so that a missing file costs
+        only the work on its shard.
     """
 
     kind: ClassVar[str]
@@ -105,14 +105,14 @@ class ShardWork(ABC):
 
     @abstractmethod
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        """A partial result."""
+        """The partial result of one shard of each space."""
 
     @abstractmethod
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
-        """The partial result of the shards of both, with those of `first` before those of `second`."""
+        """Merge two partial results. The shards of `first` come before those of `second`."""
 
     def holds(self, facts: dict[str, Any]) -> bool:
-        """Whether a partial result is still valid, for example its files still exist."""
+        """Whether a partial result is still valid, for example because its files still exist."""
         return True
 
     def key(self, parts: Sequence[Shards]) -> str:
@@ -123,7 +123,8 @@ class ShardWork(ABC):
 
 
 class ShardRun(NamedTuple):
-    """One computed shard: process, name, rows, seconds of processor and clock, and peak memory in MB."""
+    """Measurements of one computed shard: its process, name and number of rows, the seconds of processor and
+    clock, and the peak memory in MB."""
 
     worker: str
     shard: str
@@ -134,8 +135,8 @@ class ShardRun(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """The merged result of a pass; `ran` has every shard, `computed` counts those of this run, and `seconds`
-    is its duration.
+    """The merged result of a pass. `ran` lists every shard, `computed` is the number of shards that this run
+    computed, and `seconds` is its duration.
     """
 
     arrays: Arrays
@@ -146,11 +147,11 @@ class PassResult(NamedTuple):
 
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
-    if context.store.has(context.key, own=True):  # by a worker that died before it reported
+    if context.store.has(context.key, own=True):  # a worker stored it, but died before it reported
         return
     cpu, clock = time.process_time(), time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # kilobytes on Linux
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # ru_maxrss is in kilobytes on Linux
     worker = f"{socket.gethostname()}:{os.getpid()}"
     ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]
     context.put(arrays, {"facts": facts, "ran": [ran]})
@@ -158,7 +159,8 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
 
 @dataclass
 class Runner:
-    """Runs passes on a queue's workers, or in this process without one, and keeps their measurements."""
+    """Runs passes and keeps their measurements. With a queue, its workers run them; without one, this process
+    does."""
 
     store: Store
     queue: JobQueue | None = None
@@ -166,7 +168,7 @@ class Runner:
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
-        """Compute the missing results and merge all of them."""
+        """Compute the missing results, and merge all results."""
         started = time.monotonic()
         with in_use():
             total = _Total(work, list(parts), self.store)
@@ -221,7 +223,7 @@ class Runner:
 
     @property
     def peaks(self) -> dict[str, float]:
-        """Worker → its peak memory over all passes, in MB."""
+        """The peak memory of each worker over all passes, in MB."""
         shards = [shard for _, result in self.done for shard in result.ran]
         return {shard.worker: shard.peak_mb for shard in sorted(shards, key=lambda shard: shard.peak_mb)}
 
@@ -242,8 +244,8 @@ class Runner:
 
 
 class _Total:
-    """The sum of the first shards, added in order, so that it is equal to the last bit each time. It is
-    stored every 16 shards, and the results that it contains are removed.
+    """The sum of the results of the first shards. They are added in order, so that the sum is the same to the
+    last bit each time. After every 16 shards the sum is stored, and the results that it contains are removed.
     """
 
     def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
@@ -257,12 +259,12 @@ class _Total:
     def missing(self) -> list[Shards]:
         keys = {self.work.key([part]): part for part in self.parts[self.n :]}
         missing = {key: part for key, part in keys.items() if not self._is_good(key)}
-        for key in missing:  # damaged, or its files are gone
+        for key in missing:  # it is damaged, or its files are missing
             self.store.remove(key)
         return list(missing.values())
 
     def add(self, waiting: Container[str]) -> None:
-        """Add the results of further shards, up to the first shard that is still `waiting`."""
+        """Add the results of the next shards, up to the first shard that is still `waiting`."""
         while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
             entry = self.store.get(key)
             if entry is None:
@@ -288,14 +290,14 @@ class _Total:
         return summary is not None and self.work.holds(summary.metadata["facts"])
 
 
-# Data that all jobs of a pass need and that are too large for a setting, such as anchors.
+# Data that all jobs of a pass need but that are too large for a setting, such as anchors.
 
 T = TypeVar("T")
 _read: dict[type, tuple[str, Any]] = {}
 
 
 def keep(store: Store, value: Any) -> str:
-    """Store a dataclass of arrays and settings; returns the key by which workers `read` it."""
+    """Store a dataclass of arrays and settings, and return the key with which workers `read` it."""
     arrays, record = records.pack(value)
     key = digest_of("for workers", type(value).__name__, arrays, record)
     if not store.has(key):
@@ -304,7 +306,7 @@ def keep(store: Store, value: Any) -> str:
 
 
 def read(store: Store, key: str, kind: type[T]) -> T:
-    """The value that was stored; consecutive shards of a process get the same object."""
+    """Read a value that `keep` stored. Consecutive shards of a process get the same object."""
     known = _read.get(kind)
     if known is None or known[0] != key:
         entry = store.get(key)
@@ -317,8 +319,9 @@ def read(store: Store, key: str, kind: type[T]) -> T:
 def live_rows(
     shards: Shards, report: Progress, size: int = 0, labels: bool = False
 ) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
-    """Yields blocks, cut to at most `size` rows. Each has the rows with a direction in every space, their
-    numbers in the whole space, and their vectors in each space.
+    """Yield the blocks of all spaces together, in parts of at most `size` rows. With the blocks come three
+    items: which rows of them have a direction in every space, the numbers of these rows in the whole space,
+    and their vectors in each space.
     """
     for blocks in aligned_blocks(shards, labels):
         for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
@@ -331,22 +334,24 @@ def live_rows(
             report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
 
 
-# The first pass: means, rows without direction, and which rows are anchors or queries.
+# The first pass computes means, and finds rows without direction, anchors and queries.
 
-_MOST_DROPPED = 1_000_000  # their numbers are stored: 8 MB
+_MOST_DROPPED = 1_000_000  # their row numbers are stored, which takes 8 MB
 _MOST_CLASSES = 100_000
 
 
 @dataclass(frozen=True)
 class Survey(ShardWork):
-    """Sums of the rows with a direction in every space, and candidates for queries.
+    """Sum the rows that have a direction in every space, and find candidates for queries.
 
-    Arrays: sums_0, sums_1 (d,), of the columns; dropped (m,), zero rows; keys and rows (n_candidates,), those
-    with the smallest `row_keys`, ascending; wanted (2, m), the index in the ids `wanted` and the row. Facts:
-    n, rows kept; classes, label → rows in the space `classes_of` (−1: none), or None above 100,000.
+    The arrays are: sums_0 and sums_1 (d,), the sums of the columns of each space; dropped (m,), the numbers
+    of zero rows; keys and rows (n_candidates,), the smallest `row_keys`, ascending, and their row numbers;
+    wanted (2, m), the index in the ids `wanted` and the row number. The facts are: n, the number of rows that
+    are kept; classes, the number of rows of each label in the space `classes_of` (−1 for no space), or None
+    if there are more than 100,000 labels.
 
-    `n_candidates` is the number of queries to draw plus the number of anchors; `stream` and `random_state`
-    are as in `Split`.
+    `n_candidates` is the number of queries to draw plus the number of anchors. `stream` and `random_state`
+    are those of `Split`.
     """
 
     kind: ClassVar[str] = "survey"
@@ -420,8 +425,8 @@ class Survey(ShardWork):
 
 
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
-    """Raise a SpaceError if two candidates for queries have the same id; rows of one id have equal keys, so
-    they are adjacent.
+    """Raise a SpaceError if two candidates for queries have the same id. Rows with the same id have equal
+    keys, so they are adjacent.
     """
     keys, rows = survey.arrays["keys"], survey.arrays["rows"]
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
@@ -451,22 +456,22 @@ def _few(dropped: np.ndarray) -> np.ndarray:
     return dropped
 
 
-# Reading a few rows, such as anchors and queries, into memory.
+# Read a few rows, such as anchors and queries, into memory.
 
 
 @dataclass(frozen=True, eq=False)
 class RowList:
-    """Ascending row numbers (m,) of the whole space."""
+    """Row numbers (m,) in the whole space, ascending."""
 
     rows: np.ndarray
 
 
 @dataclass(frozen=True)
 class Gather(ShardWork):
-    """The vectors, in every space, of the `RowList` stored under a key.
+    """Read the vectors of some rows in every space. The `RowList` of these rows is stored under a key.
 
-    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: ids and labels of the
-    first space, None if a shard lacks them.
+    The arrays are: rows (m,), ascending; vectors_0 and vectors_1 (m, d). With `texts`, the facts are ids and
+    labels of the first space, each None if a shard lacks them.
     """
 
     kind: ClassVar[str] = "gather"
@@ -500,24 +505,25 @@ class Gather(ShardWork):
 def gather(
     runner: Runner, parts: Sequence[Shards], rows: np.ndarray, texts: bool = False, vectors: bool = True
 ) -> PassResult:
-    """The result of `Gather` for these rows without repetition."""
+    """The result of `Gather` for these rows. A row that is given twice is read once."""
     key = keep(runner.store, RowList(np.unique(np.asarray(rows, dtype=np.int64))))
     return runner.run(Gather(key, texts, vectors), parts, "gather rows")
 
 
-# Which rows are anchors.
+# Choose the anchors.
 
 
 def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
-    """The ids to look for while shards are read; () if ids are row numbers."""
+    """The ids of anchors that must be found while shards are read. () if the ids are row numbers, because
+    these need no search."""
     return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
 
 
 def chosen_anchors(
     space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
 ) -> np.ndarray:
-    """Row numbers of anchors: of these ids, in order, or of that many random rows. The random rows are those
-    of `select_anchors` with "random" on all rows in memory.
+    """The row numbers of the anchors. `anchors` are ids, whose order is kept, or a number of random rows. The
+    random rows are those that `select_anchors` with "random" selects if all rows are in memory.
     """
     dropped = survey.arrays["dropped"]
     if isinstance(anchors, int):
@@ -557,35 +563,35 @@ def chosen_anchors(
     return rows
 
 
-# A sample as a space in memory.
+# Draw a sample as a space in memory.
 
-MOST_ROWS = 1_000_000  # that four panes can draw
+MOST_ROWS = 1_000_000  # most rows that four panes can draw
 SAMPLE = 200_000
 _SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
 
 
 def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
-    """The spec of the sample that `sample_job` draws; its key changes when a shard is written again."""
+    """The spec of the sample that `sample_job` draws. Its key changes if a shard is written again."""
     rows = min(n_rows, space.n)
     key = digest_of("sample of shards", 1, space.place, space.digest, rows)
     return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
 
 
 def sample_job(context: Context, *, place: str, n_rows: int) -> None:
-    """Draw the sample, and store it under the context's key."""
+    """Draw a sample, and store it under the context's key."""
     stamp, space = folder_stamp(place), ShardedSpace.open(place)
     drawn = sample_shards(space, n_rows, Runner(context.store, report=context.report))
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
 
 
-sample_job.on_cpu = True  # does not wait for a GPU
+sample_job.on_cpu = True  # the job does not wait for a GPU
 
 
 def too_large(place: str) -> ShardedSpace | None:
-    """The space of a folder that the app opens as a sample, because it has more rows than panes draw or is at
-    an address; else None.
+    """The space of a folder of shards, if the app must open it as a sample: because it has more rows than
+    panes can draw, or because it is at an address. Otherwise None.
 
-    Names or equal ids reveal a folder of separate spaces, such as checkpoints.
+    A folder of separate spaces, such as checkpoints, is recognised by the names of its files or by equal ids.
     """
     if not is_sharded(place):
         return None
@@ -601,11 +607,12 @@ def too_large(place: str) -> ShardedSpace | None:
 def sample_shards(
     space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
 ) -> LatentSpace:
-    """A sample of `n_rows` rows that have a direction, or of all, with ids and labels, in the order of the
-    shards.
+    """Draw a sample of `n_rows` of the rows that have a direction, with ids and labels, in the order of the
+    shards. If there are fewer rows, all of them.
 
-    Rows are drawn by a hash of their ids: the same ones for spaces with the same ids, however the shards are
-    cut. Rows with the ids `also`, such as seed pairs, are always included.
+    Rows are drawn by a hash of their ids, so spaces with the same ids get the same rows, even if their rows
+    are distributed differently over shards. Rows with the ids `also`, such as seed pairs, are always
+    included.
     """
     if n_rows < 1:
         raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
@@ -619,15 +626,15 @@ def sample_shards(
     return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
 
 
-_ROWS = 8192  # rows per block: relative rows are wider than their sources
-MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
-_MOST_MUTUAL = 20_000_000  # rows; the chance level of "mutual" permutes all row numbers
+_ROWS = 8192  # rows per block; relative rows are wider than the rows of their space
+MOST_QUERIES = 2048  # their similarities to a block of rows take 32 MB in each of two searches
+_MOST_MUTUAL = 20_000_000  # rows, because the chance level of "mutual" permutes all row numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """The plans of one pass. Row numbers do not count the `dropped` rows (m,), ascending; `labels_of` is the
-    space whose labels give the classes, −1 for none.
+    """The plans of one pass. Their row numbers do not count the `dropped` rows (m,), which are ascending.
+    `labels_of` is the index of the space whose labels are the classes; −1 for none.
     """
 
     each: tuple[Plan, ...]
@@ -664,8 +671,8 @@ class BlockWork(ShardWork):
 
 @dataclass(frozen=True)
 class ShardedScores:
-    """Scores by representation and metric. `n` rows have a direction in both spaces, `n_zero` are left out;
-    anchors (k,) are row numbers.
+    """The scores of each representation with each metric. `n` is the number of rows that have a direction in
+    both spaces, and `n_zero` the number of rows that are left out. `anchors` (k,) are row numbers.
     """
 
     scores: dict[str, dict[str, Score]]
@@ -674,7 +681,7 @@ class ShardedScores:
     anchors: np.ndarray
 
     def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
-        """A report of every score with its chance level; `passes` are facts about the passes over the
+        """The report of every score with its chance level. `passes` are facts about the passes over the
         rows."""
         names = distinct_names((source, target))
         sentence = f"{names[0]} and {names[1]}, {counted(len(self.anchors), 'anchor')}"
@@ -696,10 +703,11 @@ def compare_shards(
     n_queries: int = LIVE_QUERIES,
     random_state: int = 0,
 ) -> ShardedScores:
-    """The scores of `score_forms` for all representations; anchors are ids, or a number of random rows, or 0.
+    """The scores of all representations, as `score_forms` computes them. `anchors` are ids, or a number of
+    random rows; 0 means no anchors.
 
-    The numbers equal those of both spaces in memory, up to rounding. Class agreement needs at most 100,000
-    classes; metrics that read rows are left out.
+    Up to rounding, the numbers equal those for spaces in memory. Class agreement needs at most 100,000
+    classes. Metrics that read rows are left out.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if not 1 <= n_queries <= MOST_QUERIES:
@@ -711,7 +719,8 @@ def compare_shards(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
     spaces, parts = (source, target), shard_pairs(source, target)
-    # The classes are those of `comparison.class_labels`: the source's labels, or the target's.
+    # The classes are those of `comparison.class_labels`: the labels of the source. If it has none, those of
+    # the target.
     classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
     n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
     work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
@@ -736,7 +745,8 @@ def compare_shards(
 
 
 class ShardedPair(RowPair):
-    """A pair whose rows are read by shard, without those that are zero in a space, as in a `Match`.
+    """A pair of spaces whose rows are read by shard. As in a `Match`, rows that are zero in one of the spaces
+    are left out.
 
     Classes are ignored if most rows have no label, or if there are too many classes.
     """
@@ -773,7 +783,7 @@ class ShardedPair(RowPair):
         return self._vectors[side][np.searchsorted(self._rows, rows)]
 
     def gather(self, rows: np.ndarray) -> None:
-        """Read those of the rows that are not yet in memory, from both spaces, in one pass."""
+        """Read the rows that are not yet in memory. One pass reads them from both spaces."""
         missing = np.setdiff1d(rows, self._rows)
         if not len(missing):
             return
@@ -784,7 +794,8 @@ class ShardedPair(RowPair):
             self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
 
     def gather_listed(self, pairs: Sequence[AlignedPair]) -> None:
-        """Read the last neighbours of the listed rows, for notes, and the classes."""
+        """Read the vectors of the last neighbours in each list, which notes need, and the classes of all
+        listed rows."""
         plans = [pair.searched.plan for pair in pairs]
         tops = [
             top.rows for pair in pairs for name, top in pair.searched.tops.items() if "/longest/" not in name
@@ -822,14 +833,14 @@ class ShardedPair(RowPair):
         return SeveralSums.from_arrays(plans, arrays).each
 
 
-# Maps of rows before they are written: stored once, and fitted once in each worker.
+# Maps that are applied to rows before they are written. A map is stored once, and each worker fits it once.
 
 RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectionMap:
-    """The projection on anchors (k, d) of a space with this mean (d,)."""
+    """The relative projection on anchors (k, d) of a space whose mean is (d,)."""
 
     anchors: np.ndarray
     mean: np.ndarray
@@ -844,7 +855,7 @@ class ProjectionMap:
 
 @dataclass(frozen=True, eq=False)
 class AdapterMap:
-    """The steps of an adapter on one side: class names and arrays."""
+    """The steps of one side of an adapter, as class names and arrays."""
 
     steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
 
@@ -858,17 +869,17 @@ class AdapterMap:
 
 _MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
 
-# The folder of mapped shards: one file per shard, either complete or missing.
+# The folder of mapped shards. It has one file per shard. A file is either complete or missing.
 
 FORMATS = ("npy", "parquet")
-MARK = "_relscope.json"  # the work's mark in the folder; names with _ are no shards
-_MAPPED_ROWS = 16384  # at once
+MARK = "_relscope.json"  # the file that names the work in the folder; names with _ are no shards
+_MAPPED_ROWS = 16384  # rows that are mapped at once
 
 
 @dataclass(frozen=True)
 class WriteRows(ShardWork):
-    """Write every row through a map, with id and label, into the folder `goal`. Facts: files, names by shard;
-    rows, width.
+    """Map every row and write it with its id and label into the folder `goal`. The facts are: files, the
+    names of files by shard; rows and width, the size of the result.
     """
 
     kind: ClassVar[str] = "write rows"
@@ -942,14 +953,14 @@ def _write_parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: 
 
 
 def _written_to(goal: str) -> str:
-    """The place of a folder's shards until it is complete: a folder beside it; at an address, one within
-    it."""
+    """The folder to which shards are written until all are complete. It is a folder beside `goal`. At an
+    address, it is a folder within `goal`."""
     path = filesystem(goal)[1].rstrip("/")
     return goal if is_address(goal) or os.path.exists(beside(path, MARK)) else f"{path}.partial"
 
 
 def _need_folder(goal: str, key: str) -> None:
-    """Make the folder to write to, or check that the same work started it."""
+    """Make the folder to which shards are written. If it exists, check that the same work started it."""
     written_to = _written_to(goal)
     for place in dict.fromkeys((goal, written_to)):
         if _begun_by(place) == key:
@@ -966,7 +977,7 @@ def _need_folder(goal: str, key: str) -> None:
 
 
 def _begun_by(place: str) -> str:
-    """The key of the work that writes into a folder; "" for none."""
+    """The key of the work that writes into a folder; "" if there is none."""
     files, path = filesystem(place)
     if not files.exists(beside(path, MARK)):
         return ""
@@ -977,8 +988,8 @@ def _begun_by(place: str) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A written folder: number of rows, numbers per row, and row numbers of the anchors (k,) in the
-    source."""
+    """What was written to a folder: the number of rows, their width, and the row numbers of the anchors (k,)
+    in the source."""
 
     n: int
     width: int
@@ -994,8 +1005,8 @@ def write_mapped(
     title: str,
     anchors: Sequence[int] = (),
 ) -> Written:
-    """Write all rows through a map into a folder. A relative path starts at this process's folder, not at a
-    worker's. A stopped run resumes by shard.
+    """Map all rows and write them into a folder. A relative path starts at the working folder of this
+    process, not at that of a worker. A stopped run resumes with the first missing shard.
     """
     goal = goal if is_address(goal) else filesystem(goal)[1]
     form = form or source.shards[0].written
@@ -1021,7 +1032,8 @@ def project_shards(
     form: str = "",
     random_state: int = 0,
 ) -> Written:
-    """Write the space relative to anchors (ids, or a number of random rows): (n, k), with ids and labels.
+    """Write the relative coordinates (n, k) of all rows, with ids and labels. `anchors` are ids, or a number
+    of random rows.
 
     The coordinates are those of `RelativeProjection` fitted on all rows.
     """
@@ -1050,8 +1062,8 @@ def adapt_shards(
     side: str = "queries",
     form: str = "",
 ) -> Written:
-    """Write all rows through an adapter; `side` is their model: "queries" for the new one, "corpus" for the
-    old one.
+    """Apply an adapter to all rows and write the result. `side` tells the model of the rows: "queries" for
+    the new model, "corpus" for the old one.
     """
     need_one_of("side", side, SIDES)
     need_width(adapter, side, source.width, source.name)

@@ -1,5 +1,5 @@
-"""Folders of shards as spaces: files of one format, on this machine or where fsspec can open them, read in
-blocks."""
+"""Folders of shards as spaces. Shards are files of one format, on this machine or at an address that fsspec
+can open. They are read in blocks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from relcore.runs.entries import digest_of
 from relcore.spaces.space import LatentSpace
 from relcore.stores.index import id_column, vector_column
 
-BLOCK_BYTES = 32 * 2**20  # of one space; two are read together
+BLOCK_BYTES = 32 * 2**20  # bytes of a block of one space; blocks of two spaces are read together
 
 
 @dataclass(frozen=True, eq=False)
 class ShardBlock:
-    """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels if they are read; `first`
-    counts from the shard's first row.
+    """Consecutive rows of a shard: vectors (m, width) as float32, and ids and labels if they are read.
+    `first` is the number of the block's first row within the shard.
     """
 
     first: int
@@ -49,21 +49,22 @@ class ShardBlock:
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a sharded space. Each format has a subclass with `read`, which yields the `blocks`, and
-    `header`, which reads the header of the file at an address; some names of files beside it are given.
+    """One file of a sharded space. Each format has a subclass with two methods: `read` yields the blocks, and
+    `header` reads the header of the file at an address, given the names of files beside it.
 
     Attributes
     ----------
     name, url : str
-        File name, such as "part-00003.npy", and the path or fsspec address.
+        The name of the file, such as "part-00003.npy", and its path or fsspec address.
     start : int
-        Number of its first row in the whole space. Rows without ids have these numbers as ids.
+        The number of the shard's first row in the whole space. If rows have no ids, their numbers are the
+        ids.
     stamp : str
-        Made of size and time, so it changes when the file is written again.
+        A text made of size and time, which changes if the file is written again.
     ids, labels : str
-        A column, or the address of a file beside it; "" if there is none.
+        The name of a column, or the address of a file beside the shard; "" if there is none.
     vectors : str
-        The column of vectors, of a table.
+        The name of the column of vectors, if the shard is a table.
     """
 
     name: str
@@ -75,10 +76,10 @@ class Shard:
     ids: str = ""
     labels: str = ""
     vectors: str = ""
-    written: ClassVar[str] = "npy"  # format of rows that are computed from its rows
+    written: ClassVar[str] = "npy"  # the format in which mapped rows are written
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
-        """All rows in order, in blocks of `rows` rows; default: 32 MB."""
+        """Yield all rows in order, in blocks of `rows` rows. By default a block has 32 MB."""
         n = 0
         self.need_unchanged()
         for block in self.read(rows or rows_at_once(self.width), labels):
@@ -92,16 +93,16 @@ class Shard:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The addresses of all files that are read for it."""
+        """The addresses of all files that are read for this shard."""
         return (self.url,)
 
     def stamped(self) -> Self:
-        """The shard with the present stamp of its files."""
+        """The shard with the current stamp of its files."""
         return replace(self, stamp=digest_of([_stamp_of(url) for url in self.files]))
 
     def need_unchanged(self) -> None:
-        """Raise a SpaceError if the shard was written again since it was opened, because results are stored
-        under its stamp.
+        """Raise a SpaceError if the shard was written again after it was opened. Results are stored under the
+        old stamp.
         """
         if self.stamped() != self:
             raise SpaceError(
@@ -112,14 +113,15 @@ class Shard:
     def holding(
         self, rows: np.ndarray, labels: bool = False
     ) -> Iterator[tuple[ShardBlock, np.ndarray, np.ndarray]]:
-        """Blocks that contain some of these rows (counted from the shard's first row), which of the rows, and
-        their positions in the block."""
+        """Yield the blocks that contain some of these rows, which of the rows they contain, and the positions
+        of these rows in the block. Rows are counted from the shard's first row."""
         for block in self.blocks(labels=labels) if len(rows) else ():
             which = np.flatnonzero((rows >= block.first) & (rows < block.first + len(block.vectors)))
             yield block, which, rows[which] - block.first
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors (m, width) of these rows, counted from the shard's first row, in any order."""
+        """The vectors (m, width) of these rows. Rows are counted from the shard's first row, and may have any
+        order."""
         out = np.empty((len(rows), self.width), dtype=np.float32)
         for block, which, places in self.holding(rows):
             out[which] = block.vectors[places]
@@ -132,7 +134,7 @@ class Shard:
 
 
 def rows_at_once(*widths: int) -> int:
-    """The number of rows such that a block of each space takes at most 32 MB."""
+    """The largest number of rows such that a block of each space takes at most 32 MB."""
     return max(1, BLOCK_BYTES // (4 * max(widths)))
 
 
@@ -142,7 +144,7 @@ def aligned_blocks(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[
 
 
 def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
-    """The block's vectors; a SpaceError names the rows whose values are NaN or infinite."""
+    """The vectors of a block. If some are NaN or infinite, raises a SpaceError that names their rows."""
     with np.errstate(invalid="ignore"):
         if np.isfinite(block.vectors.sum(dtype=np.float64)):
             return block.vectors
@@ -161,13 +163,13 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _READABLE = "a file that can be read", "check the address"
-_MOST_SECONDS = 600  # limit of time for an answer
-_MOST_LISTING = 1 << 24  # bytes of an answer to a request without a range
+_MOST_SECONDS = 600  # longest time for an answer
+_MOST_LISTING = 1 << 24  # most bytes of an answer to a request without a range
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
 def filesystem(place: str) -> tuple[Any, str]:
-    """The fsspec file system of an address or a path, and the path in it."""
+    """Return the fsspec file system of an address or a path, and the path in that file system."""
     with extra():
         from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
@@ -179,7 +181,7 @@ def filesystem(place: str) -> tuple[Any, str]:
 
 
 def _bounded() -> dict[str, Any]:
-    """Settings for fsspec's HTTP, which by itself limits neither bytes, unpacking nor waiting."""
+    """Settings for HTTP in fsspec. Without them, there is no limit on bytes, on unpacking or on waiting."""
     from aiohttp import ClientResponse, ClientTimeout
 
     class Bounded(ClientResponse):
@@ -209,7 +211,7 @@ def _bounded() -> dict[str, Any]:
 def _naming_place(
     place: str, expected: str, remedy: str, errors: type[Exception] = Exception
 ) -> Iterator[None]:
-    """A context that turns any error of a file system into one sentence with the place."""
+    """Within the block, any error of a file system becomes a SpaceError that names the place."""
     try:
         yield
     except SpaceError:
@@ -231,7 +233,8 @@ def open_url(url: str) -> Iterator[BinaryIO]:
 
 
 def list_files(place: str) -> dict[str, dict[str, Any]]:
-    """The files of a folder, except hidden ones, by name, with what the file system reports on each."""
+    """The files of a folder by name, without hidden files. The values are the facts that the file system
+    reports."""
     files, path = filesystem(place)
     with _naming_place(place, "a folder of shards", "check the spelling"):
         files.invalidate_cache()
@@ -258,7 +261,7 @@ def _stamp_of(url: str) -> list[str]:
     files, path = filesystem(url)
     with _naming_place(url, *_READABLE):
         if not is_address(url):
-            about = os.stat(path)  # for a link: the file that it leads to
+            about = os.stat(path)  # stat follows links
             return [str(about.st_size), str(about.st_mtime_ns)]
         files.invalidate_cache()
         facts = files.info(path)
@@ -273,7 +276,8 @@ def beside(place: str, name: str) -> str:
 def replacing(url: str) -> Iterator[BinaryIO]:
     """A file that appears under its name only once it is complete, and never after an error.
 
-    A local file is written under another name and renamed; object stores show an object once it is closed.
+    A local file is written under another name and then renamed. Object stores show an object only after it is
+    closed.
     """
     files, path = filesystem(url)
     if is_address(url):
@@ -289,14 +293,16 @@ def replacing(url: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-# .npy files; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each, one per line.
+# .npy files. Their ids and labels are in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each file, one
+# per line.
 
-_READ_ALONE = 64  # one row in 64: a larger share is read with all other rows
+_READ_ALONE = 64  # of a shard, fewer rows than one in 64 are read singly
 
 
 @dataclass(frozen=True)
 class NpyShard(Shard):
-    """Reads with a buffer of one block; a few rows by number are read singly."""
+    """A .npy file. It is read with a buffer of one block. If only a few rows are wanted, they are read
+    singly."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -364,15 +370,15 @@ def _lines(url: str) -> Iterator[str]:
             ) from None
 
 
-# .parquet, .arrow and .feather files: one column of vectors, and columns of ids and labels.
+# .parquet, .arrow and .feather files. They have one column of vectors, and columns of ids and labels.
 
-_MOST_GROUP = 1 << 29  # bytes of a row group or batch, which is unpacked as a whole
-_MAGIC = b"ARROW1"  # at both ends of the file form
+_MOST_GROUP = 1 << 29  # bytes of a row group or batch, which can only be unpacked as a whole
+_MAGIC = b"ARROW1"  # stands at both ends of a file in file form
 
 
 @dataclass(frozen=True)
 class TableShard(Shard):
-    """Reads row groups, or batches, one after the other."""
+    """A table. Its row groups or batches are read one after the other."""
 
     written: ClassVar[str] = "parquet"
 
@@ -439,12 +445,13 @@ class _Parquet:
 
 
 class _Arrow:
-    """The stream form; or the file form, whose batches are a stream after the first eight bytes."""
+    """An Arrow file in stream form or in file form. The batches of the file form are a stream, too, after the
+    first eight bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._begin = 8 if stream.read(6) == _MAGIC else 0
-        if self._begin:  # within it, the stream would lose the batches after a cut
+        if self._begin:  # if the file is truncated, the stream would silently lose batches
             stream.seek(-len(_MAGIC), 2)
             if stream.read() != _MAGIC:
                 raise ValueError("the end of the file before its last batch")
@@ -477,7 +484,7 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
         try:
             if name.lower().endswith(ARROW_SUFFIXES):
                 yield _Arrow(stream)
-            else:  # without `pre_buffer=False` it keeps every row group in memory
+            else:  # with pre_buffer, every row group would stay in memory
                 with parquet.ParquetFile(stream, pre_buffer=False) as file:
                     yield _Parquet(file)
         except SpaceError:
@@ -491,14 +498,15 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
 
 # The space of a folder.
 
-_AT_ONCE = 16  # headers that are read at once
+_AT_ONCE = 16  # number of headers that are read at once
 
 
 @dataclass(frozen=True)
 class ShardedSpace:
-    """The rows of all shards in the order of their names ("part-2" before "part-10"), without empty shards.
+    """The rows of all shards of a folder. The shards are in the order of their names ("part-2" before
+    "part-10"). Empty shards are left out.
 
-    `name` and `place` are the folder's last part, and its path or address.
+    `place` is the path or address of the folder, and `name` is its last part.
     """
 
     name: str
@@ -507,7 +515,7 @@ class ShardedSpace:
 
     @classmethod
     def open(cls, place: str) -> ShardedSpace:
-        """The space of a folder of .npy, .parquet, .arrow or .feather files, by path or fsspec address."""
+        """Open a folder of .npy, .parquet, .arrow or .feather files, given by its path or fsspec address."""
         place = place if is_address(str(place)) else filesystem(str(place))[1]
         files = list_files(place)
         kinds = {name: kind for name in files for kind in SHARDS if name.lower().endswith(kind)}
@@ -531,7 +539,7 @@ class ShardedSpace:
             header = kind.header(url, files.keys())
             return kind(name, url, **header).stamped()
 
-        # Also sort by name, so that "part-01" and "part-1" have one order on all machines.
+        # Names are also compared as text, so that "part-01" and "part-1" have the same order on all machines.
         names = sorted(kinds, key=lambda name: (natural(Path(name)), name))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             shards = _with_first_rows(place, list(pool.map(shard, names)))
@@ -557,7 +565,7 @@ class ShardedSpace:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the shards' stamps; no shard is read."""
+        """The digest of the shards' stamps. No shard is read."""
         return digest_of(
             "sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards]
         )
@@ -577,7 +585,7 @@ class ShardedSpace:
         return ids.tolist()
 
     def whole(self) -> LatentSpace:
-        """All rows in memory."""
+        """All rows as a space in memory."""
         blocks = [(shard, block) for shard in self.shards for block in shard.blocks(labels=True)]
         ids = np.concatenate([shard.ids_of(block) for shard, block in blocks])
         labelled = all(block.labels is not None for _, block in blocks)
@@ -587,15 +595,16 @@ class ShardedSpace:
 
 
 def is_sharded(place: str) -> bool:
-    """Whether a path or an address names a folder of at least two shards of one format and one width."""
-    if not is_address(place):  # without the extra fsspec, two files of one format suffice
+    """Whether a path or an address names a folder of at least two shards with the same format and the same
+    width."""
+    if not is_address(place):  # two files of one format suffice, because the extra fsspec may be missing
         try:
             kinds = Counter(path.suffix.lower() for path in access.readable_path(place).iterdir())
         except OSError:
             return False
         if not any(kinds[kind] > 1 for kind in SHARDS):
             return False
-    filesystem(place)  # its error says what to install if fsspec is missing
+    filesystem(place)  # if fsspec is missing, the error says what to install
     try:
         return len(ShardedSpace.open(place).shards) > 1
     except SpaceError:
@@ -603,7 +612,8 @@ def is_sharded(place: str) -> bool:
 
 
 def _with_first_rows(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
-    """The shards with the numbers of their first rows; a SpaceError unless they fit together."""
+    """The shards with the numbers of their first rows filled in. Raises a SpaceError unless the shards fit
+    together."""
     full = [shard for shard in shards if shard.n]
     if not full:
         raise SpaceError(
@@ -628,8 +638,8 @@ def _with_first_rows(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
 
 
 def shard_pairs(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
-    """The parts of a pass over two spaces: shard i of both must have the same rows in the same order. Their
-    ids are compared while the shards are read.
+    """The parts of a pass over two spaces. Shard i must have the same rows in the same order in both spaces.
+    The ids are compared later, while the shards are read.
     """
     for first, second in zip_longest(source.shards, target.shards):
         if first is None or second is None or first.n != second.n:
