@@ -308,8 +308,8 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
     original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
     along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
     caption(
-        f"The maps show 2 of {columns:,} dimensions, each pane in its own range. Along these two, original"
-        f" and recovered coordinates have correlations of {' and '.join(along)}. The scores use all"
+        f"The maps show 2 of {columns:,} dimensions, each pane in its own range. The recovered coordinates"
+        f" correlate with the original ones: {' and '.join(along)}. The scores use all"
         f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
         " lengths."
     )

@@ -183,7 +183,7 @@ def page(workspace: Workspace) -> None:
             else st.popover("Method details", icon=":material/tune:", key="universe.details")
         )
         if _OWN not in titles:
-            label = "Load your models in Data, then come back"
+            label = "Load your models"
             if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
                 go(DATA)
     st.caption(

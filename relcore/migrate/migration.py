@@ -90,12 +90,16 @@ LEFT_OUT = "left out"  # a caution that says so needs no attention
 _SAID = ("no", "yes")
 WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is not worth a change
 _QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
-_CAN_EMBED_ALL = f"its first {_QUERIES} queries can embed all {{:,}} rows"
 
 
 def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
     """Whether `_QUERIES` queries of a cascade can ask for each row of the corpus."""
     return n_candidates * _QUERIES >= n_corpus
+
+
+def _can_embed_all(n_candidates: int, n_corpus: int) -> str:
+    n_queries = counted(-(-n_corpus // n_candidates), "query", "queries")
+    return f"{n_queries} can embed all {n_corpus:,} rows"
 
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
@@ -181,7 +185,7 @@ def verdict_of(
     if option == "cascade" and not price:
         cost = f"; a cascade embeds at most {n_candidates:,} rows per query"
     if small and "cascade" in scores:
-        cost += f"; a cascade saves nothing: {_CAN_EMBED_ALL.format(n_corpus)}"
+        cost += f"; a cascade saves nothing: {_can_embed_all(n_candidates, n_corpus)}"
     if price:
         asked = counted(price.n_queries, "query", "queries")
         little = "" if price.saves else ", which saves too little"
@@ -411,7 +415,7 @@ class MigrationResult(Reported):
         if option == "cascade":
             return f"Rows to embed: {told}, instead of all {self.n_corpus:,}."
         if least and least[0].n_pairs < self.n_pairs:
-            told += f"; {least[0].n_pairs:,} are nearly as good ({short(least[0].value)})"
+            told += f"; with only {least[0].n_pairs:,}, {self.metric} is {short(least[0].value)}"
         return f"Rows to embed: {told}."
 
     @property
@@ -434,7 +438,8 @@ class MigrationResult(Reported):
         if self.price:
             return f"{told}A cascade: rows for the whole log of queries, and what one more query adds."
         if self.option("cascade") and saves_nothing(self.n_candidates, self.n_corpus):
-            return f"{told}A cascade saves nothing here: {_CAN_EMBED_ALL.format(self.n_corpus)}."
+            few = _can_embed_all(self.n_candidates, self.n_corpus)
+            return f"{told}A cascade saves nothing here: {few}."
         return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
@@ -475,7 +480,7 @@ class MigrationResult(Reported):
         if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
             return ""
         if not option:
-            few = _CAN_EMBED_ALL.format(n_corpus)
+            few = _can_embed_all(self.n_candidates, n_corpus)
             return f"For {n_corpus:,} rows: a cascade saves nothing; {few}. Choose the best other option."
         told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
         if option == "cascade" and (gain := cascade.to_reembed):
