@@ -1,4 +1,4 @@
-"""Drift between versions: every measure against its threshold, for two kinds of deployment."""
+"""Drift between two versions: compare each measure with its threshold, in two situations of deployment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from relcore.spaces.matching import Match, distinct_names, known_rows, match
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import Split
 
-# How much may change beyond the noise level before the drift gate alarms.
+# The thresholds: how much may change beyond the noise level before the drift gate raises an alarm.
 
 _WHAT = "thresholds of the drift gate"
 _MOST_BYTES = 1 << 16
@@ -63,8 +63,9 @@ class _Shares:
 
 @dataclass(frozen=True)
 class EverythingNew(_Shares):
-    """Tolerances, 0 … 1, if the new version embeds both rows and queries: for changed neighbours, and for the
-    change left after shift, scale and rotation. For all rows and for each class."""
+    """The tolerances, 0 … 1, if the new version embeds both rows and queries. There is one for changed
+    neighbours, and one for the change that remains after shift, scale and rotation; each for all rows and for
+    each class."""
 
     churn: float = 0.05
     rho: float = 0.01
@@ -74,8 +75,8 @@ class EverythingNew(_Shares):
 
 @dataclass(frozen=True)
 class NewQueries(_Shares):
-    """Tolerances, 0 … 1, if new queries search old vectors: for new vectors that rank another old vector
-    above their own, and for changed neighbours. For all rows and for each class."""
+    """The tolerances, 0 … 1, if new queries search old vectors. There is one for queries that rank another
+    row's old vector above their own, and one for changed neighbours; each for all rows and for each class."""
 
     lost: float = 0.01
     churn: float = 0.05
@@ -85,8 +86,9 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class BrokenRows(_Shares):
-    """Tolerances, 0 … 1, in both situations: for whole rows that became missing, zero, repeated or out of
-    place, among all rows and in each class; and for an increase in constant dimensions."""
+    """The tolerances, 0 … 1, for broken rows, in both situations. Rows are broken if they were whole and are
+    now missing, zero, repeated or out of place; there is a tolerance for all rows and for each class. Another
+    one is for an increase in constant dimensions."""
 
     missing: float = 0.0
     zero: float = 0.0
@@ -101,7 +103,7 @@ class BrokenRows(_Shares):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The largest changes that raise no alarm, for each situation, and for each class.
+    """The largest changes that raise no alarm, in each situation, for all rows and for each class.
 
     Examples
     --------
@@ -116,7 +118,7 @@ class Thresholds:
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
-    """The thresholds in a .toml file; missing ones take their defaults."""
+    """Read thresholds from a .toml file. Missing ones have their defaults."""
     path = expand_home(path)
     if (suffix := path.suffix.lower()) != ".toml":
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got {suffix or 'no suffix'}")
@@ -171,14 +173,14 @@ QUANTITIES = {
     ),
     "constant": Named("constant dimensions", help="share of the dimensions that have one number in all rows"),
 }
-_FALSE_ALARMS = 0.005  # of each quantity, once for all rows and once for all classes
+_FALSE_ALARMS = 0.005  # chance of a false alarm for each quantity: once for all rows, once for all classes
 
 
 @dataclass(frozen=True)
 class Check:
-    """One measure against its threshold.
+    """The comparison of a measure with its threshold.
 
-    `sure` is the one-sided lower bound of value − noise, with Bonferroni's correction for several classes.
+    `sure` is the one-sided lower bound of value − noise. For several classes, it is corrected by Bonferroni.
     """
 
     measure: Measure
@@ -194,8 +196,8 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift; `impossible` maps a situation that cannot work to its reason. Without a
-    situation, only broken rows raise an alarm."""
+    """All checks of a drift. `impossible` maps each situation that cannot work to the reason. If no situation
+    is given, only broken rows raise an alarm."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
@@ -208,7 +210,7 @@ class DriftVerdict:
             key=lambda one: (
                 one.measure.situation != ROWS,
                 bool(one.measure.group),
-                one.measure.quantity == "moved",  # it includes repeated rows, of which less is known
+                one.measure.quantity == "moved",  # it includes repeated rows, which are less certain
                 one.threshold - one.sure,
             ),
         )
@@ -243,8 +245,8 @@ def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int
 
 QUERIES = 1000
 FEWEST_ROWS = 10
-_DRAWS = 2  # pairs of noisy versions
-_UNRELATED = 0.98  # times the churn by chance
+_DRAWS = 2  # number of pairs of noisy versions
+_UNRELATED = 0.98  # times the churn by chance; versions with more are unrelated
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,24 +257,26 @@ class Drift:
     ----------
     names : (old, new)
     n, k, n_queries : int
-        Rows that both versions have, neighbours of each query, and queries.
+        The number of rows that both versions have, of neighbours of each query, and of queries.
     widths : (d_old, d_new)
     only_old, only_new, n_zero : int
-        Rows that were left out: present in only one version, or zero in either.
+        The number of rows that were left out: rows that only the old or only the new version has, and rows
+        that are zero in one version.
     shares, shift, scale, spread, turn, rho
-        See `measures.Decomposition`; shift and turn are None between different widths.
+        See `measures.Decomposition`. If the widths differ, shift and turn are None.
     chance_rho : float
         The ρ of rows that are paired at random.
-    The churn of rows that are not centred, as in most search indexes.
+    churn_uncentred : float
         The churn if rows are not centred first, as in most search indexes.
     reciprocal_rank : float or None
-        Mean over the new queries of 1 / rank of their own old vector, which counts 0 beyond k + 1.
+        The mean of 1 / rank, where rank is that of the query's own old vector; beyond rank k + 1, it counts
+        as 0.
     measures : tuple of Measure
-        First of all rows, then of each class.
+        The measures of all rows first, then those of each class.
     broken : tuple of Broken
-        Which rows are missing, zero, repeated and out of place.
+        The rows that are missing, zero, repeated or out of place.
     left_out : int
-        Classes with fewer than `FEWEST` queries: only their ρ is measured.
+        The number of classes with fewer than `FEWEST` queries. Of these, only ρ is measured.
     """
 
     names: tuple[str, str]
@@ -305,7 +309,7 @@ class Drift:
         return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
 
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
-        """One measure; raises a KeyError if it was not measured."""
+        """The measure of a quantity in a situation. Raises a KeyError if it was not measured."""
         known = {(measure.situation, measure.quantity, measure.group): measure for measure in self.measures}
         return known[situation, quantity, group]
 
@@ -313,7 +317,7 @@ class Drift:
         return judge(self.measures, thresholds, self.widths)
 
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
-        """The verdict in one sentence; `planned` if the new version is meant to be another model."""
+        """The verdict in one sentence. `planned` says that the new version is meant to be another model."""
         old, new = (repr(name) for name in self.names)
         if worst := verdict.alarms(ROWS):
             fresh = {one.quantity: one for one in self.broken if one.n}
@@ -357,7 +361,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two versions"):
-    """Compare two versions of the same rows, paired by id: old first, then new.
+    """The task that compares two versions of the same rows, paired by id. The old version comes first.
 
     Examples
     --------
@@ -386,7 +390,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     random_state: int = setting(0, low=0, help="Random state of queries and noise.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """Expected seconds on two idle cores: two products in float64, and eight searches."""
+        """The expected time in seconds on two idle cores: two products in float64, and eight searches."""
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
         return (
             0.2
@@ -398,7 +402,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Drift:
-        """Raises SpaceError as `paired`."""
+        """Compare the two versions. Raises as `paired`."""
         spaces = known_rows(spaces)
         pair, state = paired(*spaces), self.random_state
         report(0, 3, "splitting the change")
@@ -440,7 +444,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
 
 
 def paired(old: LatentSpace, new: LatentSpace) -> Match:
-    """The rows of both versions, by id."""
+    """The rows that both versions have, paired by id."""
     pair = match(old, new)
     if len(pair) < FEWEST_ROWS:
         raise SpaceError(
@@ -464,13 +468,13 @@ def shares_in_words(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
-# Sentences on the meaning of a drift.
+# Sentences that explain a drift.
 
-_LENIENT = 0.5  # ρ of unrelated rows; if it is lower, a rotation explains much of them by chance
+_LENIENT = 0.5  # least ρ of rows paired at random; if it is lower, a rotation explains much by chance
 
 
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
-    """The change between two versions of the same rows, beyond a common rotation.
+    """Compare two versions of the same rows: what changed beyond a common rotation.
 
     Raises
     ------
@@ -571,12 +575,12 @@ def _low(value: float) -> str:
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
 
 
-# Reports of the drift gate for machines: a JSON object, and Markdown for a comment.
+# Reports of the drift gate for machines: JSON, and Markdown for a comment.
 
 
-_MOST_ROWS = 20  # that people read, classes with an alarm first
-_LEAST = 1e-3  # a threshold may be zero
-_NOTED = 0.02  # share from which a sentence says that a rotation also shifts
+_MOST_ROWS = 20  # most rows of a table for people; classes with an alarm come first
+_LEAST = 1e-3  # least divisor, because a threshold may be zero
+_NOTED = 0.02  # from this share of shift, a sentence says that a rotation also shifts
 _MEANT = {
     "shift": "of the mean row",
     "scale": "of all axes alike",
@@ -591,8 +595,9 @@ def report(
     situations: Sequence[str] = tuple(SITUATIONS),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """A report of the verdict, the kind of change, and every check. Alarms in other situations do not count.
-    Without a situation the change of model is planned, and only broken rows raise an alarm."""
+    """A report of the verdict, the kind of change, and all checks. Alarms in situations that are not listed
+    do not count. If no situation is listed, the change of model is planned, and only broken rows raise an
+    alarm."""
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
     shares, notes = shares_in_words(drift), cautions(drift, verdict, not situations)
@@ -654,7 +659,7 @@ def by_severity(verdict: DriftVerdict) -> list[Check]:
     )
 
 
-# The figure from its recipe: churn by class of two versions.
+# The figure of a recipe: churn between two versions, by class.
 
 _MOST_CLASSES = 40
 _LONGEST = 18
@@ -662,8 +667,8 @@ _LONGEST = 18
 
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe, figure="drift"):
-    """A figure of changed neighbours, of all rows and of each class, in both situations, with the noise
-    level.
+    """A figure of the share of changed neighbours, for all rows and for each class, in both situations, with
+    the noise level.
 
     Examples
     --------

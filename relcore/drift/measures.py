@@ -30,38 +30,40 @@ from relcore.spaces.matching import Match
 from relcore.spaces.space import LatentSpace, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
-_ROWS = 2048  # in float64 at once
-_NONE = 1e-30  # of the squared size of the rows: below it, all rows are one point
-_UNCHANGED = 1e-12  # of the same; float32 cannot represent a smaller change
+_ROWS = 2048  # rows that are in float64 at the same time
+_NONE = 1e-30  # of the squared size of the rows; below it, all rows are the same point
+_UNCHANGED = 1e-12  # of the squared size of the rows; float32 cannot represent smaller changes
 
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Y ≈ scale · (X − old_mean) rotation + new_mean, and the share that each part explains.
+    """The best fit Y ≈ scale · (X − old_mean) rotation + new_mean, and the share of the change that each part
+    explains.
 
     Attributes
     ----------
     shares : array (4,)
-        The shares of the squared change for each of `STEPS`, with sum 1; all 0 if nothing has changed, NaN
-        for different widths.
+        For each of `STEPS`, its share of the squared change. The sum is 1. If nothing has changed, all are 0;
+        if the widths differ, NaN.
     shift : float
         Distance of the two mean rows, divided by the root mean square distance of the old rows from their
-        mean; NaN for different widths.
+        mean. If the widths differ, NaN.
     scale : float
-        The s of the best fit.
+        The factor s of the best fit.
     spread : float
-        Ratio of the spreads of the new and the old rows, b / a.
+        Spread of the new rows, divided by that of the old rows: b / a.
     turn : float
-        c / σ, from −1 to 1; 1 if no rotation is needed. NaN for different widths.
+        The ratio c / σ, from −1 to 1. It is 1 if no rotation is needed. If the widths differ, NaN.
     rho : float
-        The unexplained part: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
+        The part that remains unexplained: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
     remaining : array (n,)
-        The same per row: ‖yᵢ − s xᵢR‖² over the mean of ‖yⱼ‖². Its mean is rho, or less if the new space is
-        narrower.
+        The unexplained part of each row: ‖yᵢ − s xᵢR‖², divided by the mean of ‖yⱼ‖². The mean over rows is
+        rho; if the new space is narrower, it is less.
     sizes, lengths : arrays (n,)
-        ‖yᵢ‖² of the centred and of the uncentred new rows, divided by the same mean.
+        The squared lengths ‖yᵢ‖² of the new rows, centred (`sizes`) and uncentred (`lengths`), divided by the
+        same mean.
     rotation : array (d_old, d_new)
-        R, with orthonormal rows or columns.
+        The rotation R, with orthonormal rows or orthonormal columns.
     """
 
     shares: np.ndarray
@@ -77,10 +79,10 @@ class Decomposition:
 
 
 def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
-    """The change from `old` (n, d_old) to `new` (n, d_new), paired rows, n ≥ 2, split into its parts.
+    """Split the change from `old` (n, d_old) to `new` (n, d_new) into its parts. Rows are paired, n ≥ 2.
 
-    The narrower space is padded with zeros. If all new rows are one point, ρ is 1. Raises SpaceError if all
-    old rows are one point.
+    The narrower space is padded with zeros. If all new rows are equal, ρ is 1. Raises a SpaceError if all old
+    rows are equal.
     """
     n, same_width = len(old), old.shape[1] == new.shape[1]
     before, after = (_Centred.of(X, name) for X, name in ((old, "old"), (new, "new")))
@@ -90,15 +92,15 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
         product += before.rows(block).T @ after.rows(block)
     left, values, right = thin_svd(product)
     rotation, sigma = left @ right, min(1.0, float(values.sum()) / size)
-    squares = np.empty((3, n))  # of the residuals, the centred and the uncentred new rows
+    squares = np.empty((3, n))  # squared lengths of the residuals, and of the centred and uncentred new rows
     for block in row_blocks(n, _ROWS):
         rows = after.rows(block)
         residual = rows - sigma * b / a * (before.rows(block) @ rotation)
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
             line[block] = np.vecdot(part, part)
     squares *= n / (b**2 or 1.0)
-    # Computed from residuals, a small rho keeps its digits; but the part without room in a narrower space is
-    # missing.
+    # A small rho is more exact if it is computed from residuals. But if the new space is narrower, residuals
+    # lack a part.
     rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
     ratio = b / a
     shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
@@ -111,7 +113,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """One version minus its mean, in float64; `size` is the Frobenius norm."""
+    """A version after its mean is subtracted, in float64. `size` is its Frobenius norm."""
 
     vectors: np.ndarray
     mean: np.ndarray
@@ -140,7 +142,7 @@ def _shares(
 ) -> tuple[np.ndarray, float]:
     n, a, b = len(before.vectors), before.size, after.size
     moved = float(np.linalg.norm(after.mean - before.mean))
-    unexplained = rho / (1 + sigma)  # 1 − σ, without its rounding
+    unexplained = rho / (1 + sigma)  # 1 − σ, without rounding errors
     parts = np.array(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
     )
@@ -149,22 +151,22 @@ def _shares(
     return shares, moved * np.sqrt(n) / a if a else np.nan
 
 
-# Neighbours that change by more than numeric noise: a neighbour counts as kept if it is at most `_TIE` times
-# the noise's length farther than the k-th.
+# Neighbours that change by more than numeric noise. A neighbour counts as kept if it is farther than the k-th
+# neighbour by at most `_TIE` times the length of the noise.
 
 JITTER = 2.0**-11  # the largest relative error of rounding to float16
-_TIE = 4.0  # a distance contains the noise of two rows, and two distances are compared
+_TIE = 4.0  # each of the two compared distances contains the noise of two rows
 _SEEDING_ROWS = 64
 _BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """One version, prepared for comparison by cosine, and the neighbours of the queries (m,) in it.
+    """A version, prepared for comparison by cosine, and the neighbours of the queries (m,) in it.
 
-    `rows` (n, d) have length 1, after centring if that is set. Distances from a row that differ by less than
-    its `blur` (n,) are equal up to numeric noise. `nearest` (m, k) are the neighbours without the row itself,
-    nearest first.
+    `rows` (n, d) have length 1; if `center` is set, they are centred first. If two distances from a row
+    differ by less than its `blur` (n,), they are equal up to numeric noise. `nearest` (m, k) are the
+    neighbours without the row itself, nearest first.
     """
 
     rows: np.ndarray
@@ -176,7 +178,8 @@ class SearchedRows:
     def of(
         cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool
     ) -> SearchedRows:
-        """The searched rows of vectors (n, d); the noise is `jitter` times the length of an uncentred row."""
+        """Prepare vectors (n, d), and search the neighbours of the queries. The noise of a row is `jitter`
+        times its uncentred length."""
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
@@ -185,8 +188,8 @@ class SearchedRows:
 
 
 def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
-    """The share of each query's nearest rows in the old version that are not among those in the new one,
-    (m,)."""
+    """For each query, the share of its nearest rows in the old version that are not among its nearest rows in
+    the new version, (m,)."""
     queries = new.queries
     return changed_rows(old.nearest, new.nearest, new.rows[queries], new.blur[queries], new.rows)
 
@@ -194,11 +197,11 @@ def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
 def changed_rows(
     before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
-    """The share of each query's neighbours `before` (m, k) that are not among its neighbours `now` (m, k),
-    (m,).
+    """For each query, the share of its neighbours `before` (m, k) that are not among its neighbours `now` (m,
+    k): (m,).
 
-    Rows that tie with the k-th neighbour of `now` count as kept; ties are found by searching directions (m,
-    d) among the base (n, d).
+    Rows that tie with the k-th neighbour in `now` count as kept. Ties are found by searching the directions
+    (m, d) among the rows `base` (n, d).
     """
     share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
@@ -209,16 +212,17 @@ def changed_rows(
 
 
 def chance_churn(n: int, k: int) -> float:
-    """The churn of rows that are paired at random."""
+    """The churn between versions whose rows are paired at random."""
     return 1 - k / (n - 1)
 
 
 class Across(NamedTuple):
-    """The results of searching the uncentred old vectors with the queries' new vectors, by cosine; arrays
-    (m,).
+    """The results of a search by cosine: the new vectors of the queries search the uncentred old vectors.
+    Arrays are (m,).
 
-    `lost` is 1.0 if another old row is nearer than the query's own; `churn` is the share of the k nearest old
-    rows that the old vector does not find; `reciprocal_rank` is that of the own row, 0 beyond k + 1.
+    `lost` is 1.0 if the old vector of another row is nearer than that of the query itself. `churn` is the
+    share of the k nearest old rows that the old vector of the query does not find. `reciprocal_rank` is 1 /
+    rank of the query's own old vector; it is 0 beyond rank k + 1.
     """
 
     lost: np.ndarray
@@ -227,8 +231,8 @@ class Across(NamedTuple):
 
 
 def across(old: SearchedRows, new: SearchedRows) -> Across:
-    """The ranks of new vectors among old ones. Old rows are searched in random order, so that none of
-    several equal rows has an advantage."""
+    """Search the old vectors with the new vectors of the queries. Old rows are in random order, so that none
+    of several equal rows has an advantage."""
     queries, base = new.queries, old.rows
     directions, blur = new.rows[queries], new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
@@ -257,21 +261,21 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
     return distances
 
 
-# Each quantity, with its noise level, for all rows and for each class.
+# The measures: each quantity, with its noise level, for all rows and for each class.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
 ROWS = "rows"  # broken rows and dimensions, which count in both situations
 _NOISE_ROWS = 20_000
-FEWEST = 5  # queries that a class needs for a mean
-Shares = dict[tuple[str, str], np.ndarray]  # per query, by situation and quantity
+FEWEST = 5  # number of queries that a class needs for a mean
+Shares = dict[tuple[str, str], np.ndarray]  # one number per query, by situation and quantity
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One quantity in one situation, of one class or of all n rows ("").
+    """A quantity in a situation, for a class, or for all n rows ("").
 
-    `value` is the measured one; `noise` is the value under numeric noise alone or, for `ROWS`, the share in
-    the old version; both 0 … 1. `error` is the standard error of their difference.
+    `value` is what was measured, 0 … 1. `noise` is the value if only numeric noise is added; for `ROWS`, it
+    is the share in the old version. `error` is the standard error of value − noise.
     """
 
     situation: str
@@ -285,7 +289,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourShares:
-    """Shares measured, and shares under noise, by situation and quantity; (m,) each."""
+    """The measured shares, and the shares under noise, by situation and quantity. Arrays are (m,)."""
 
     measured: Shares
     noise: Shares
@@ -302,11 +306,11 @@ def neighbour_shares(
     n_draws: int,
     random_state: int,
 ) -> NeighbourShares:
-    """The share of changed neighbours for each query: between the versions, across them, and under noise
-    added to the old rows.
+    """For each query, three shares of changed neighbours: within the two versions, if new vectors search old
+    ones, and if noise is added to the old rows.
 
     The noise level is the mean over `n_draws` pairs of noisy versions, on the queries and at most
-    `_NOISE_ROWS` rows. For different widths only "everything_new" is measured.
+    `_NOISE_ROWS` rows. If the widths differ, only "everything_new" is measured.
     """
     same_width = old.shape[1] == new.shape[1]
 
@@ -342,7 +346,7 @@ def measures_of(
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """All quantities for all rows, then for each group with at least `FEWEST` queries."""
+    """The measures of all quantities: for all rows, then for each group with at least `FEWEST` queries."""
     measures = []
     for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
         measures.append(_rho(split, jitter, group, members))
@@ -370,20 +374,20 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
 
 
-# Broken rows and dimensions. Neighbours and ρ leave out rows that are missing or zero, and count equal rows
-# as tied. A mean does not show a single broken row, so broken rows are counted.
+# Broken rows and dimensions. They are counted separately, because a mean does not show a single broken row.
+# Also, churn and ρ leave out rows that are missing or zero, and equal rows count as ties.
 
-_NAMED = 10  # ids of each kind
-_STAYED = 0.3  # of the rows' size, as a median: fits rarely leave more after noise or rounding
+_NAMED = 10  # number of ids of each kind that are named
+_STAYED = 0.3  # median residual ÷ size of the rows; after noise or rounding, fits rarely leave more
 _FAR = 10.0  # times the median residual
-_AWAY = 0.5  # of the row's size: its old and new direction have a cosine of .87 or less
+_AWAY = 0.5  # of the size of the row: the cosine of its old and new direction is .87 or less
 _LONGER = 4.0  # times as long, compared with the change of most rows
 
 
 @dataclass(frozen=True)
 class Broken:
-    """Rows that are broken in one way: `n` that were whole in the old version, `n_before` that were broken
-    there already, and the first ids of both."""
+    """Rows that are broken in one way. `n` were whole in the old version; `n_before` were already broken
+    there. `ids` and `before` are the first ids of the two."""
 
     quantity: str
     n: int
@@ -400,10 +404,10 @@ def broken(
     groups: Mapping[str, np.ndarray],
     shared: bool,
 ) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
-    """Shares of broken rows of each kind, and which rows they are. Kinds: zero, repeated, out of place,
-    constant dimensions and, unless `shared`, missing. First of all rows, then of each group of `FEWEST` rows
-    or more. The noise of a share is the share of rows that were broken in the old version already. Groups
-    hold row numbers of the old version.
+    """The shares of broken rows of each kind, and the broken rows. The kinds are zero, repeated, out of
+    place, constant dimensions and, unless `shared`, missing. Shares are given for all rows, then for each
+    group of `FEWEST` rows or more. The noise of a share is the share of rows that were already broken in the
+    old version. Groups hold row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
     here, empty = at >= 0, old.norms == 0
@@ -437,12 +441,13 @@ def broken(
 
 
 def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
-    """Which rows (n,) are not at the place or length that the change of all other rows predicts, and the
-    median residual relative to the rows' length; none and 0 if most rows changed.
+    """Two values: which rows (n,) are out of place, and the median residual divided by the length of the
+    rows. A row is out of place if its position or its length is not what the change of all other rows
+    predicts. If most rows changed, none is, and the median is 0.
 
-    Rows of length 1 are fitted, so that no long row decides: first without a change, then with a rotation
-    about the mean. A row is out of place if its residual is at least half of its size and ten times the
-    median residual.
+    Rows are first scaled to length 1, so that no long row decides. Two fits are tried: no change, then a
+    rotation about the mean. The residual of a row out of place is at least half of its size, and at least ten
+    times the median residual.
     """
     from relcore.engine.engine import Engine
 
@@ -461,7 +466,7 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
     return np.zeros(len(old), dtype=bool), 0.0
 
 
-# Rows (n,) that are equal to an earlier row, although in the other version the two differ by more than noise.
+# Rows (n,) that equal an earlier row, although the two differ by more than noise in the other version.
 def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
     _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
     first, found = first[codes], np.zeros(len(codes), dtype=bool)
@@ -472,7 +477,7 @@ def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.
     return found
 
 
-# 1.0 for each dimension (d,) that is constant over all rows.
+# For each dimension (d,), 1.0 if it is constant over all rows, otherwise 0.
 def _constant(vectors: np.ndarray) -> np.ndarray:
     return 1.0 * np.all(
         [(vectors[block] == vectors[:1]).all(axis=0) for block in row_blocks(len(vectors), _ROWS)], axis=0

@@ -1,4 +1,4 @@
-"""Cross-lingual retrieval: find the translation of each row in another space by parallel anchors only."""
+"""Cross-lingual retrieval: find the translation of each row in another space, only by parallel anchors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PERMUTATIONS = 50
 
 @dataclass(frozen=True)
 class RetrievalSpec:
-    """The settings of a retrieval: `n_anchors` known pairs are drawn at random, all other rows are
+    """The settings of a retrieval. `n_anchors` known pairs are drawn at random as anchors; all other rows are
     queries."""
 
     methods: tuple[str, ...] = setting(STITCHED, choices=METHODS, distinct=True)
@@ -45,16 +45,16 @@ class RetrievalSpec:
 
 @dataclass(frozen=True, eq=False)
 class RetrievalResult:
-    """Scores and neighbours of the queries.
+    """The scores and the neighbours of the queries.
 
     Attributes
     ----------
     ids : array (m,)
         Ids of the queries in the first space.
     scores : method → metric → Score
-        A method that needs equal widths is missing if they differ.
+        If the widths differ, methods that need equal widths are missing.
     found : method → array (m, k)
-        For each query, the numbers of its nearest candidates in the second space, nearest first.
+        For each query, the indices of its nearest candidates in the second space, nearest first.
     """
 
     spec: RetrievalSpec
@@ -64,7 +64,7 @@ class RetrievalResult:
     found: dict[str, np.ndarray]
 
     def table(self) -> pd.DataFrame:
-        """One row per method and metric."""
+        """A table with one row per method and metric."""
         rows = [
             (METHODS[method].title, METRICS[metric], float(score), null.mean, null.low, null.high)
             for method, by_metric in self.scores.items()
@@ -83,15 +83,16 @@ class RetrievalResult:
 
 
 def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, str]] = ()) -> Match:
-    """The match of two spaces by equal ids, or by a list of (id in the first, id in the second).
+    """The match of two spaces: by equal ids, or by a list of pairs (id in the first space, id in the second
+    space).
 
-    Rows that are zero in either space are left out and counted. If an id has several partners, the first
-    counts.
+    Rows that are zero in one of the spaces are left out and counted. If an id has several partners, the first
+    one is used.
 
     Raises
     ------
     SpaceError
-        No row remains, or the ids of the list are in neither space.
+        No row remains; the spaces have none of the ids in the list.
     """
     if not pairs:
         return match(first, second)
@@ -113,15 +114,16 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
 
 
 def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
-    """The retrieval scores, by method, of all rows except anchors among the same rows of the other space.
+    """The retrieval scores by method. Queries are all rows except anchors; they are searched among the same
+    rows of the second space.
 
-    Translated rows are compared by cosine after centring at the second space's mean, absolute rows without
-    centring. Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
+    Translated rows are compared by cosine after the mean of the second space is subtracted; absolute rows are
+    not centred. Neighbours and Jaccard follow the "paper" convention of `scores.neighbours`.
 
     Raises
     ------
     SpaceError
-        Too few pairs for the numbers of anchors and neighbours.
+        Too few pairs for this number of anchors and neighbours.
     """
     n = len(pair)
     if n < spec.n_anchors + spec.k + 1:
@@ -139,7 +141,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             continue
         near = find_neighbours(*rows, spec.k)
         first = float((near.second_lists[:, 0] == near.queries).mean())
-        # Exact: the number of fixed points of a random permutation has mean 1 and variance 1.
+        # This is exact: the number of fixed points of a random permutation has mean 1 and variance 1.
         null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)
         scores[method] = {
             "first": Score(first, metric="first", n=len(rest), k=1, null=null),
@@ -153,7 +155,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 def _comparable(
     method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
-    """Queries and candidates in shared coordinates; None if the method has none."""
+    """The queries and the candidates in shared coordinates. None if the method has no shared coordinates."""
     rows, heads = [side.train[rest] for side in sides], METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
@@ -168,7 +170,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class CrossLingual(SpacesRecipe, figure="cross-lingual"):
-    """A figure of retrieval scores by method; `pairs` of ids are needed if the spaces have different ids."""
+    """A figure of retrieval scores by method. If the spaces have different ids, `pairs` of ids are needed."""
 
     spaces: tuple[SpaceSpec, SpaceSpec]
     retrieval: RetrievalSpec

@@ -1,4 +1,4 @@
-"""Classification stitching: every encoder with every head, by every method."""
+"""Classification stitching: combine every encoder with every head, by every method."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from relcore.spaces.matching import agreed_labels, distinct_names, shared_ids, s
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import TEST_FRACTION, Split
 
-# Seconds: per row, column and class of a logistic head; per row, epoch and weight of a network.
+# Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
 _EPOCHS, _WIDTH = 30, 256
-_FEW = 256  # items
+_FEW = 256  # number of items
 _SURER, _FEWEST_RIGHT = 0.95, 20
 
 
 @dataclass(frozen=True)
 class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitching every pair"):
-    """The settings of stitching: methods, heads, anchors, split, and number of repetitions.
+    """The task of stitching, with its settings: methods, heads, anchors, split, and number of repetitions.
 
-    Each random state draws test rows, anchors, prunings and a network's initial weights. `anchors` and
-    `test_ids` are ids that replace the drawn ones.
+    Each random state draws the test rows, the anchors, the prunings and the initial weights of networks. If
+    `anchors` or `test_ids` are given, these ids are used instead of drawn ones.
 
     Examples
     --------
@@ -105,16 +105,17 @@ NO_ANSWER = -1
 
 @dataclass(frozen=True)
 class StitchRun:
-    """The accuracies of one random state.
+    """The answers of one random state.
 
     Attributes
     ----------
     test_ids, truth : arrays (m,)
-        The test rows, and the number of the class of each.
+        The ids of the test rows, and the class number of each.
     majority : int
-        The most frequent class of all rows; always answering it is the chance level.
+        The most frequent class of all rows. The chance level is the score of always answering this class.
     answers : method → array (E, E, m) int16
-        Class that the second encoder's head predicts for rows of the first; −1 if a pair has no answer.
+        The class that the head of the second encoder predicts for rows of the first encoder; −1 if the pair
+        has no answer.
     """
 
     random_state: int
@@ -126,7 +127,8 @@ class StitchRun:
 
 @dataclass(frozen=True)
 class StitchResult(Reported):
-    """Accuracies with encoders as rows and heads as columns; the diagonal is not stitched."""
+    """The result of stitching: scores with encoders as rows and heads as columns. The diagonal is not
+    stitched."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
@@ -144,13 +146,13 @@ class StitchResult(Reported):
 
     @property
     def tested(self) -> str:
-        """The number of test rows in words: ``"48 test rows"``, ``"46 – 54 test rows a state"``."""
+        """The number of test rows in words: ``"48 test rows"`` or ``"46 – 54 test rows a state"``."""
         first, *_, last = sorted([len(run.truth) for run in self.runs] * 2)
         return f"{first:,} test rows" if first == last else f"{first:,} – {last:,} test rows a state"
 
     @property
     def untested(self) -> str:
-        """The classes without a test row in any state, in words; "" if there are none."""
+        """A sentence on the classes that have no test row in any state; "" if there are none."""
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -158,9 +160,10 @@ class StitchResult(Reported):
         return text if names else ""
 
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
-        """Scores (random states, E, E); NaN if a pair has no answer.
+        """The scores (random states, E, E); NaN if a pair has no answer.
 
-        Accuracy and weighted F1: 0 … 1, 1 is perfect; MAE: in steps of the labels' order, 0 is perfect.
+        Accuracy and weighted F1 are 0 … 1; 1 is perfect. MAE is in steps of the order of the labels; 0 is
+        perfect.
         """
         need_one_of("metric", metric, self.metrics)
         return np.array(
@@ -171,20 +174,20 @@ class StitchResult(Reported):
         )
 
     def matrix(self, method: str, metric: str = "accuracy") -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation over the random states, both (E, E); the deviation of a single
-        state is 0."""
+        """The mean and the standard deviation over the random states, both (E, E). If there is a single
+        state, the deviation is 0."""
         return _mean_and_deviation(self.by_state(method, metric))
 
     def chance(self, metric: str = "accuracy") -> float:
-        """The score of always answering the most frequent class, averaged over the states."""
+        """The score of always answering the most frequent class, averaged over the random states."""
         scores = [self._score(run.truth, np.full(len(run.truth), run.majority), metric) for run in self.runs]
         return float(np.mean(scores))
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
-        """The score of the same answers after permuting the labels of the test rows: the exact mean over all
-        permutations, stitched pairs and states; NaN if no pair can be stitched.
+        """The score of the same answers after the labels of the test rows are permuted. It is the exact mean
+        over all permutations, stitched pairs and random states. If no pair can be stitched, NaN.
 
-        The weighted F1 of answers in all classes is higher than that of a single class.
+        For weighted F1, answers in all classes score higher than always answering the same class.
         """
         scores = [
             _score_of(_permuted(self._confusion(run.truth, answers)), metric)
@@ -195,16 +198,17 @@ class StitchResult(Reported):
         return float(np.mean(scores)) if scores else float("nan")
 
     def chance_level(self, method: str, metric: str = "accuracy") -> float:
-        """The larger of `chance` and `permuted`, which both ignore the rows."""
+        """The larger one of `chance` and `permuted`. Both ignore the rows."""
         levels = [self.chance(metric), self.permuted(method, metric)]
         return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
 
     def summary(self) -> pd.DataFrame:
-        """One row per method and metric: the mean over stitched pairs, the heads on their own encoders,
-        and the chance level.
+        """A table with one row per method and metric. It has the mean over stitched pairs, the mean of heads
+        on their own encoders, and the chance level.
 
         Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance, permuted, pairs
-        (how many can be stitched), of (how many there are). Deviations are over the random states.
+        (number of pairs that can be stitched), of (number of all pairs). Deviations are over the random
+        states.
         """
         off, rows = ~np.eye(len(self.encoders), dtype=bool), []
         for method, metric in product(self.spec.methods, self.metrics):
@@ -223,7 +227,7 @@ class StitchResult(Reported):
     def report(
         self, metric: str = "accuracy", spaces: Sequence[SpaceSpec] = (), digests: Sequence[str] = ()
     ) -> Report:
-        """A report with the best method and a matrix per method; the recipe of its figure names these
+        """A report with the best method and a matrix per method. The recipe of its figure names these
         spaces."""
         names, common = short_names(self.encoders)
         printed, several = printed_summary(self), len(self.runs) > 1
@@ -261,12 +265,13 @@ class StitchResult(Reported):
         )
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
-        """The number of test rows of each class (rows) that were answered by each class (columns), over
-        all states, (C, C)."""
+        """The confusion matrix (C, C) over all random states: the number of test rows of each true class
+        (rows) with each answered class (columns)."""
         return sum(self._confusion(run.truth, run.answers[method][encoder, head]) for run in self.runs)
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
-        """One row per class: class, precision, recall, f1, rows (test rows that have it)."""
+        """A table with one row per class. Columns: class, precision, recall, f1, rows (number of its test
+        rows)."""
         precision, recall, f1, support = class_scores(self.confusion(method, encoder, head))
         columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
         return pd.DataFrame(columns)
@@ -290,13 +295,13 @@ def _score_of(confusion: np.ndarray, metric: str) -> float:
 
 
 def _permuted(confusion: np.ndarray) -> np.ndarray:
-    """The mean confusion over all permutations of the true classes; each score is linear in it."""
+    """The mean confusion matrix over all permutations of the true classes. Each score is linear in it."""
     return np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / confusion.sum()
 
 
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Precision, recall, F1 and number of rows of each class; 0 if a class is never answered or has no
-    row."""
+    """The precision, the recall, the F1 and the number of rows of each class. If a class is never answered,
+    or has no row, they are 0."""
     right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
     precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
     return precision, recall, 2 * right / np.maximum(answered + support, 1), support
@@ -309,7 +314,8 @@ def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class SharedRows:
-    """The rows that all encoders have, in the first one's order; `targets` (n,) are class numbers."""
+    """The rows that all encoders have, in the order of the first encoder. `targets` (n,) are the class
+    numbers."""
 
     spaces: tuple[LatentSpace, ...]
     classes: tuple[str, ...]
@@ -321,13 +327,13 @@ class SharedRows:
 
 
 def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> SharedRows:
-    """The labelled rows that every space has; `order` lists all classes from low to high.
+    """The labelled rows that every space has. `order`, if given, lists all classes from low to high.
 
     Raises
     ------
     SpaceError
-        Fewer than two spaces, no shared rows, no labels or labels that differ, one class only, an order of
-        other classes.
+        Fewer than two spaces; no shared rows; no labels; labels that differ between spaces; a single class;
+        an order that does not have these classes.
     """
     if len(spaces) < 2:
         raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
@@ -361,15 +367,14 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
 
 
 def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split:
-    """The split into training and test rows, by ids or as in the spec; no anchor is a test row, and each
-    class keeps a training row. If the spec has no anchors, they are chosen among the non-zero training
-    rows.
+    """The split into training and test rows, which the spec gives by ids or by a share. No anchor is a test
+    row, and each class keeps a training row. If the spec has no anchors, they are selected among the non-zero
+    training rows.
 
     Raises
     ------
     SpaceError
-        Test ids that are unknown or leave nothing to test on, anchors that a space lacks, classes without
-        training rows.
+        Test ids that are unknown; no test rows; anchors that a space lacks; classes without training rows.
     """
     first = shared.spaces[0]
     anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces) if spec.anchors else ())
@@ -402,8 +407,8 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
 
 
 class Stitching:
-    """Everything fitted for one random state: heads, shared representations, maps between encoders. Heads are
-    trained on anchors and training rows."""
+    """Everything that is fitted for one random state: heads, shared representations, and maps between
+    encoders. Heads are trained on the anchors and the training rows."""
 
     def __init__(
         self,
@@ -443,8 +448,8 @@ class Stitching:
         }
 
     def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
-        """The class probabilities (E, E, m, C) float32 of m items by each encoder (first axis) with each
-        head; `rows` are E arrays (m, d). NaN if the two cannot be combined."""
+        """The class probabilities (E, E, m, C) float32 of m items, for each encoder (first axis) with each
+        head (second axis). `rows` are E arrays (m, d). If an encoder and a head cannot be combined, NaN."""
         n, kind = len(self.shared.spaces), METHODS[method].heads
         widths = [side.train.shape[1] for side in self._sides]
         if [X.shape[1] for X in rows] != widths:
@@ -463,7 +468,7 @@ class Stitching:
                 elif carry := self._carriers[method, i, j]:
                     given[i] = carry(X)
             if len(rows[0]) <= _FEW and not getattr(head, "needs_company", False):
-                # One call for few items of all encoders, because calls take most of the time.
+                # For few items, all encoders share one call, because calls take most of the time.
                 parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
             else:
                 parts = map(head.probabilities, given.values())
@@ -472,14 +477,15 @@ class Stitching:
         return answers
 
     def least_sure(self, method: str) -> np.ndarray:
-        """The threshold (E, E) of each pair: an answer with a lower probability is less sure than 95 % of the
-        pair's right answers to test rows; 0 for fewer than 20 right answers.
+        """The threshold (E, E) of each pair. An answer with a lower probability is less sure than 95 % of the
+        right answers of this pair to test rows. If there are fewer than 20 right answers, the threshold is 0.
 
-        For 16 articles of Wikipedia (LSA, MiniLM and two pooled words, relative and whitened, 3 draws, 96
-        rows for the threshold, 96 others) it rejects 8 % of the right answers (5 – 13), 38 % of the wrong
-        ones (33 – 45), and 43 % of the answers to 400 everyday sentences (34 – 51). With wrong answers
-        instead of right ones for the threshold: 2, 14 and 20 %. The similarity to the 1, 5 or 10 nearest
-        training rows, alone or with the probability, rejects no more (31 – 48 %).
+        Measured on 16 articles of Wikipedia, with LSA, MiniLM and two encoders of pooled words, relative and
+        whitened, in 3 draws; 96 rows gave the threshold, 96 other rows were tested. It rejects 8 % of the
+        right answers (5 – 13), 38 % of the wrong answers (33 – 45), and 43 % of the answers to 400 everyday
+        sentences (34 – 51). If the threshold comes from wrong answers instead, these are 2, 14 and 20 %. The
+        similarity to the 1, 5 or 10 nearest training rows, alone or combined with the probability, rejects no
+        more of the sentences (31 – 48 %).
         """
         if method not in self._least_sure:
             test = self.split.test
@@ -508,12 +514,12 @@ def stitch_matrix(
     spec: StitchSpec = StitchSpec(),
     report: Progress = silent,
 ) -> StitchResult:
-    """The accuracy of every encoder with every head, by each method, for each random state of the spec.
+    """Stitch every encoder with every head, by each method, for each random state of the spec.
 
     Raises
     ------
     SpaceError
-        Invalid rows, labels, split, anchors or settings.
+        Rows, labels, a split, anchors or settings that are not valid.
 
     Examples
     --------
@@ -552,7 +558,7 @@ _WHY_NONE = "no answer: the dimensions differ, so this classifier cannot read th
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(SpacesRecipe, figure="stitch-matrix"):
-    """A figure with one heat map per method: encoders as rows, heads as columns; the diagonal is not
+    """A figure with one heat map per method: encoders as rows, heads as columns. The diagonal is not
     stitched.
 
     Examples
@@ -575,7 +581,7 @@ class StitchMatrix(SpacesRecipe, figure="stitch-matrix"):
 
 @dataclass(frozen=True, kw_only=True)
 class StitchConfusion(SpacesRecipe, figure="stitch-confusion"):
-    """A figure with the confusion matrix of a head on another encoder, beside that on its own."""
+    """A figure with two confusion matrices of a head: on another encoder, and on its own encoder."""
 
     stitching: StitchSpec = StitchSpec()
     method: str
@@ -597,7 +603,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     Raises
     ------
     SpaceError
-        An unknown metric or form, MAE of labels without an order.
+        An unknown metric; an unknown form; MAE for labels without an order.
     """
     need_one_of("metric", metric, result.metrics)
     need_one_of("show", show, SHOWN)
@@ -611,12 +617,12 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             for method, panel in zip(order, panels, strict=True)
         )
     title = STITCH_METRICS[metric].title
-    scale = 0.0, 1.0  # always for accuracy and F1, so that figures can be compared
+    scale = 0.0, 1.0  # the same scale for all accuracies and F1, so that figures can be compared
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
         title = "steps of error more than not stitched" if metric == "mae" else f"{title} lost to stitching"
-    elif metric == "mae":  # from the worst value, palest, to 0
+    elif metric == "mae":  # from the worst value (palest) to 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0
     notes, n = "; ".join(f"{panel.title}: {panel.note}" for panel in panels), len(result.encoders)
@@ -628,7 +634,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
-    """The loss compared with the same head on its own encoder, (E, E): in points, or in steps of MAE."""
+    """The loss compared with the same head on its own encoder, (E, E): in points or, for MAE, in steps."""
     mean, _ = result.matrix(method, metric)
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
 
@@ -673,12 +679,12 @@ def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Ser
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
-    """The shares of answers for each true class, of the pair and of the head on its own encoder.
+    """For each true class, the shares of the answers: of this pair, and of the head on its own encoder.
 
     Raises
     ------
     SpaceError
-        A method that the result lacks, an invalid number of an encoder, a pair without answers.
+        A method that the result lacks; an invalid index of an encoder; a pair without answers.
     """
     names = result.encoders
     need_one_of("method", method, result.spec.methods)
@@ -722,7 +728,8 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:
-    """One row per method, encoder, head and metric; `not_stitched` is the same head on its own encoder."""
+    """A table with one row per method, encoder, head and metric. The column `not_stitched` is the score of
+    the same head on its own encoder."""
     rows, names = [], result.encoders
     for method, metric in product(result.spec.methods, result.metrics):
         mean, deviation = result.matrix(method, metric)
@@ -735,15 +742,17 @@ def cell_table(result: StitchResult) -> pd.DataFrame:
 
 
 def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFrame:
-    """`StitchResult.summary` of one metric, with the numbers of test rows and random states."""
+    """The table `StitchResult.summary` for one metric, with the number of test rows and the number of random
+    states."""
     table = result.summary()
     table = table[table.metric == STITCH_METRICS[metric].title].drop(columns="metric").reset_index(drop=True)
     return table.assign(test_rows=result.n_test, random_states=len(result.runs))
 
 
 def headline(result: StitchResult, metric: str = "accuracy") -> str:
-    """The result in a sentence: the score of the best methods on stitched pairs, and the score of classifiers
-    on their own encoders. Methods inside the interval of the best are close behind."""
+    """The result in words: the score of the best methods on stitched pairs, and the score of classifiers on
+    their own encoders. Methods whose score is inside the interval of the best method are named as close
+    behind."""
     table = summary_table(result, metric)
     able = table[table.pairs > 0]
     if able.empty:
@@ -757,7 +766,7 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     )
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
-    equal = able.stitched.map(short) == short(best.stitched)  # a tie, as printed
+    equal = able.stitched.map(short) == short(best.stitched)  # ties are judged as scores are printed
     reach, close = "", equal & ~equal
     if metric == "accuracy":
         low, high = share_interval(float(best.stitched), result.n_test)
@@ -782,12 +791,12 @@ def by_score(result: StitchResult, metric: str = "accuracy") -> tuple[str, ...]:
 
 
 def best_method(result: StitchResult) -> str:
-    """The method whose stitched pairs are most accurate on average, which the headline names."""
+    """The method whose stitched pairs are most accurate on average. The headline names it."""
     return by_score(result)[0]
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
-    """The summary in the layout of a paper: one row per method, chance as the last row."""
+    """The summary in the layout of a paper: one row per method, and the chance level in the last row."""
     several, chance = len(result.runs) > 1, {"method": "chance"}
     printed = [{"method": METHODS[method].title} for method in result.spec.methods]
 

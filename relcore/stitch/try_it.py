@@ -1,4 +1,4 @@
-"""The answer of every encoder with every head to one new sentence or picture."""
+"""The answers of all encoders with all heads to a new sentence or picture."""
 
 from __future__ import annotations
 
@@ -37,20 +37,22 @@ NONE = "none of these"
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The answers of all pairs to one item.
+    """The answers to one item, for every pair of an encoder and a head.
 
     Attributes
     ----------
     encoders, heads : names
-        An encoder that cannot encode the item is missing from `encoders`; its head is in `heads`.
+        The names of the encoders and of the heads. An encoder that cannot encode the item is not in
+        `encoders`, but its head is in `heads`.
     own : numbers (E,)
-        The number of each encoder's own head.
+        For each encoder, the index of its own head in `heads`.
     probabilities : array (E, H, C) float32
-        NaN if the two cannot be combined.
+        The probability of each class; NaN if the encoder and the head cannot be combined.
     silent : names
-        Encoders that know no part of the item, such as a sentence of unknown words; their row is zero.
+        Encoders that know no part of the item, for example no word of a sentence. Their row is zero.
     least_sure : array (E, H), optional
-        If the most probable class has a lower probability, the answer is "none of these".
+        The threshold of each pair. If the most probable class has a lower probability, the answer is "none of
+        these".
     """
 
     method: str
@@ -63,34 +65,37 @@ class Answers:
     least_sure: np.ndarray | None = None
 
     def top(self, i: int, j: int, n: int = TOP) -> list[tuple[str, float]]:
-        """The n most probable classes with their probabilities; [] if the two cannot be combined."""
+        """The n most probable classes with their probabilities. [] if encoder i and head j cannot be
+        combined."""
         shares = self.probabilities[i, j]
         if np.isnan(shares[0]):
             return []
         return [(self.classes[k], float(shares[k])) for k in np.argsort(-shares, kind="stable")[:n]]
 
     def answer(self, i: int, j: int) -> str:
-        """The most probable class, or "none of these"; "" if the two cannot be combined."""
+        """The answer: the most probable class, or "none of these". "" if encoder i and head j cannot be
+        combined."""
         for name, probability in self.top(i, j, 1):
             unsure = self.least_sure is not None and probability < self.least_sure[i, j]
             return NONE if unsure else name
         return ""
 
     def agrees(self, i: int, j: int) -> bool | None:
-        """Whether a pair answers as the encoder does with its own head; None without an answer."""
+        """Whether a pair gives the same answer as the encoder with its own head. None if one of the answers
+        is missing."""
         own, answer = self.answer(i, self.own[i]), self.answer(i, j)
         return answer == own if own and answer else None
 
     def verdict(self) -> tuple[tuple[str, ...], int, int]:
-        """The most frequent answers of stitched pairs (several if tied), the number of pairs with each, and
-        the number of all pairs; ((), 0, 0) if no pair answers."""
+        """Three values: the most frequent answers of stitched pairs (several if there is a tie), the number
+        of pairs with such an answer, and the number of all pairs. If no pair has an answer, ((), 0, 0)."""
         pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
         counts = Counter(name for i, j in pairs if (name := self.answer(i, j)))
         most = max(counts.values(), default=0)
         return tuple(name for name, n in counts.items() if n == most), most, counts.total()
 
     def table(self) -> pd.DataFrame:
-        """One row per pair and class: encoder, head, stitched, class, probability."""
+        """A table with one row per pair and class. Columns: encoder, head, stitched, class, probability."""
         rows = [
             (encoder, head, self.own[i] != j, name, probability)
             for i, encoder in enumerate(self.encoders)
@@ -100,7 +105,8 @@ class Answers:
         return pd.DataFrame(rows, columns=["encoder", "head", "stitched", "class", "probability"])
 
     def wide(self) -> pd.DataFrame:
-        """One row per encoder, one column per head, with the answer and its probability in each cell."""
+        """A table with one row per encoder and one column per head. Each cell has the answer and its
+        probability."""
         columns: dict[str, Any] = {"encoder": self.encoders}
         for j, head in enumerate(self.heads):
             tops = [self.top(i, j, 1) for i in range(len(self.encoders))]
@@ -113,16 +119,16 @@ class Answers:
 def answers_of(
     stitching: Stitching, method: str, rows: Sequence[np.ndarray | None], *, reject_unsure: bool = True
 ) -> Answers:
-    """The answers of all pairs to one item, given its row (1, d) by each encoder, None if an encoder cannot
-    encode it.
+    """The answers of all pairs to one item. `rows` has the row (1, d) of the item for each encoder; None if
+    an encoder cannot encode it.
 
-    `reject_unsure` answers "none of these" below `Stitching.least_sure`, which supposes items like the test
-    rows.
+    With `reject_unsure`, the answer is "none of these" if its probability is below `Stitching.least_sure`.
+    This assumes that items are similar to the test rows.
 
     Raises
     ------
     SpaceError
-        No encoder can encode it, the method was not fitted, or a head needs more than one row.
+        No encoder can encode the item; the method was not fitted; a head needs more than one row.
     """
     spaces, names = stitching.shared.spaces, distinct_names(stitching.shared.spaces)
     if method not in stitching.spec.methods:
@@ -155,7 +161,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class ItemEncoder:
-    """The loaded encoder of the space `spec`, which was made from the dataset."""
+    """The loaded encoder of the space `spec`, with the dataset that the space was encoded from."""
 
     spec: SpaceSpec
     dataset: Dataset
@@ -166,19 +172,20 @@ class ItemEncoder:
         return self.dataset.kind
 
     def rows(self, items: Sequence[Any]) -> np.ndarray:
-        """The vectors (m, d) float32 of m texts or pictures; a text without any word known to a TF-IDF
-        encoder becomes a zero row.
+        """The vectors (m, d) float32 of m texts or pictures. If a TF-IDF encoder knows no word of a text, its
+        row is zero.
 
         Raises
         ------
         SpaceError
-            No items, an empty text, pictures of a wrong size, rows that are not finite.
+            No items; an empty text; pictures of a wrong size; rows that are not finite.
         """
         return rows_of([self], items)[0]
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
-    """The rows of the items by each encoder, None for None; encoders that share a model run it once."""
+    """The rows of the items for each encoder; None for an encoder that is None. If encoders share a model, it
+    runs only once."""
     if not len(items):
         raise SpaceError("expected one item or more to encode, got none")
     outputs: dict[int, dict[str, np.ndarray]] = {}
@@ -206,7 +213,8 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space, joined with that of other spaces if one pass can compute both."""
+    """The encoder of a space. If one pass can also compute the rows of other spaces, it is joined with their
+    encoders."""
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:
@@ -215,19 +223,19 @@ def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
 
 
 def why_not(spec: SpaceSpec) -> str:
-    """The reason, in a few words, why a space cannot encode new items; "" if it can."""
+    """A phrase on why a space cannot encode new items; "" if it can."""
     if spec.source != "encoding":
         return "came as vectors, without an encoder"
     return ""
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
-    """The loaded encoder of an encoding; loading takes seconds for a large model.
+    """The loaded encoder of a space that Relscope encoded. Loading a large model takes seconds.
 
     Raises
     ------
     SpaceError
-        Not an encoding of texts or pictures, or its dataset is missing or has changed.
+        A space that is no encoding of texts or pictures; a dataset that is missing or has changed.
     """
     if reason := why_not(spec):
         raise SpaceError(
@@ -246,14 +254,14 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
-_LONGEST = 18  # letters of a class in a cell
-_LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
+_LONGEST = 18  # most letters of a class in a cell
+_LARGEST = 256 * 1024  # most bytes of a picture in a recipe
 
 
 @dataclass(frozen=True, kw_only=True)
 class TryIt(SpacesRecipe, figure="try-it"):
-    """A figure of every pair's answer to one item, a text or a PNG as base64, by the first method and
-    state."""
+    """A figure with the answer of every pair to one item, by the first method and the first random state. The
+    item is a text, or a PNG picture as base64."""
 
     stitching: StitchSpec
     text: str | None = None
@@ -305,7 +313,7 @@ class TryIt(SpacesRecipe, figure="try-it"):
 
 
 def matrices_of(answers: Answers) -> Matrices:
-    """One heat map with the answers as texts; deeper colours are more probable."""
+    """A heat map with the answers as texts. The deeper the colour, the more probable the answer."""
     heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
     texts = [[_cell(answers, i, j) for i, j in line] for line in every]
