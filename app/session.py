@@ -142,6 +142,8 @@ def compare(step: str, source: SpaceSpec, target: SpaceSpec, spaces: Iterable[Sp
     if present.models == BUNDLED and ends.isdisjoint(BUNDLED):
         known = tuple(spec for spec in known if spec not in BUNDLED)
         announce("Undo brings the example back.")
+    elif ends == set(BUNDLED) and ends.isdisjoint(present.models):
+        announce("Your spaces stay under Data. Undo compares them again.")
     reduction = Workspace().reduction if ends.isdisjoint(present.models) else present.reduction
     edit(step, spaces=known, source=source, target=target, reduction=reduction)
 

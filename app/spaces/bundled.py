@@ -82,7 +82,10 @@ def _data_folder() -> str | None:
 
 def _draw_catalogue(folder: str | None) -> None:
     entries = available(folder)
-    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
+    for where, title in (
+        ("here", "On this machine"),
+        ("needs the network", "Not bundled: needs the network"),
+    ):
         some = [entry for entry in entries if entry.where == where]
         if some:
             st.markdown(f"**{title}**")

@@ -39,7 +39,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
                 st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     look = {
-        "space": text(width=240),
+        "space": text(width=180),
         "rows": number(format="localized"),
         "offset": number(
             format="%.2f",
@@ -47,7 +47,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
         ),
         "mean norm": number(format="%.2f"),
         "equal rows": number(help="Rows whose vector is equal to another row's"),
-        "note": text(width=560),
+        "note": text(width=640),
         "content": text(help="First digits of the content's digest. Equal content has an equal digest"),
     }
     table = pd.DataFrame(rows).fillna({"note": ""})

@@ -17,7 +17,7 @@ from app.places import CONNECT, go
 from app.plain_text import plain_html
 from app.stitch.try_it import StitchSetup, caption_of, stitching_of
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import and_list, percent, short
+from relcore.base.numbers import and_list, percent
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.examples import example_spaces
 from relcore.encoders.encoder import Dataset
@@ -125,6 +125,6 @@ def table(answers: Answers, control: Answers) -> str:
             reads = f"<b>the classifier of the {_NAMES[j]}, {how}</b>" if kind else "its own classifier"
             rows += (
                 f'<div class="{kind}"><span>Encoder of the {_NAMES[i]}, {reads}</span><b>{answer}</b>'
-                f"<small>{short(sure, 2)}</small></div>"
+                f"<small>{percent(sure)}</small></div>"
             )
     return f'<section class="relscope-digits">{rows}</section>'

@@ -213,12 +213,13 @@ def _follow(runs: StudyRuns) -> None:
         return
     # The first run also loads libraries, so the time left is not known before one is done.
     left = f" · {cost_in_words(standing.seconds_left)} left" if standing.done else ""
-    message = f" · {plain(standing.message)}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         now = f"{standing.running:,} under way" if standing.running else "starting"
         done = f"{standing.done:,} of {counted(standing.total, 'run')} done, {now}"
-        st.progress(share, text=f"{done}{left}{message}")
+        st.progress(share, text=f"{done}{left}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=_stop, args=(runs,))
+    if standing.message:
+        st.progress(standing.part, text=plain(standing.message))
 
 
 def _stop(runs: StudyRuns) -> None:

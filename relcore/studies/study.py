@@ -493,6 +493,7 @@ class StudyProgress:
     message: str = ""
     stopped: bool = False
     begun: float = 0.0  # the runs under way, each counted as the share of it that is done
+    part: float = 0.0  # the share that is done of what `message` tells
 
     @property
     def under_way(self) -> bool:
@@ -575,6 +576,7 @@ class StudyRuns:
             running[0][1].message if running else "",
             bool(states["cancelled"]),
             sum(share for share, _ in self._shares(queue, running)),
+            _counted_share(running[0][1]) if running else 0.0,
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
@@ -592,8 +594,7 @@ class StudyRuns:
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
         for job, status in running:
             plan = planned[job.key] * pace
-            counted = status.done / status.total if status.total else 0.0
-            yield min(0.9, max(counted, status.seconds / max(plan, 1e-9))), plan
+            yield min(0.9, max(_counted_share(status), status.seconds / max(plan, 1e-9))), plan
 
     def wait(self, queue: JobQueue, pause: float = 0.2, report: Progress | None = None) -> StudyProgress:
         while True:
@@ -769,6 +770,10 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, An
         values[f"{method}, same space"] = float(scores[~stitched].mean())
         values[f"{method}, stitched"] = None if np.isnan(pairs).all() else float(np.nanmean(pairs))
     return values | {"chance": result.chance(), "test rows": result.n_test}
+
+
+def _counted_share(status: JobStatus) -> float:
+    return min(1.0, status.done / status.total) if status.total else 0.0
 
 
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from app import panes, session
 from app.start import story
 from relcore import load_words, match, select_anchors
-from relcore.base.numbers import percent, short
+from relcore.base.numbers import percent
 from relcore.catalog.catalog import held_out_ids, load
 from relcore.catalog.examples import example_spaces
 from relcore.compare.scene import with_unrelated_target, with_wrong_pairs
@@ -134,7 +134,7 @@ def test_stitched_networks_answer_as_the_core_does():
     rows = [space.vectors[[row]] for space in shared.spaces]
     stitched, control = (stitching.probabilities(by, rows)[:, :, 0] for by in stitching.spec.methods)
     expected = [of[i, j] for i in (0, 1) for of, j in ((stitched, i), (stitched, 1 - i), (control, 1 - i))]
-    assert shown == [(shared.classes[one.argmax()], short(one.max(), 2)) for one in expected]
+    assert shown == [(shared.classes[one.argmax()], percent(one.max())) for one in expected]
 
 
 def test_the_card_of_a_new_model_opens_the_example_beside_an_own_pair(make_session):
