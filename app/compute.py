@@ -43,9 +43,15 @@ from relcore.runs.entries import digest_of
 from relcore.scores import comparison
 from relcore.scores.comparison import LIVE_QUERIES, AlignedPair, anchor_differences, score_forms
 from relcore.scores.score import Interval, Score
-from relcore.spaces.ids import GuessedIds, mark_unscored, scored_rows
-from relcore.spaces.matching import Match, match
-from relcore.spaces.space import LatentSpace, n_equal_rows
+from relcore.spaces.space import (
+    GuessedIds,
+    LatentSpace,
+    Match,
+    mark_unscored,
+    match,
+    n_equal_rows,
+    scored_rows,
+)
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]

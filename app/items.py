@@ -30,7 +30,7 @@ from relcore.encoders.images import png_thumbnail
 from relcore.figures.scene import Clusters
 from relcore.maps.pane_maps import View
 from relcore.panes.payload import CRISP, Sheet
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -44,7 +44,7 @@ from relcore.runs.entries import digest_of
 from relcore.runs.jobs import WAITS, Job, JobQueue, JobStatus, in_words
 from relcore.runs.store import Store
 from relcore.scores.score import Score
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention

@@ -40,7 +40,7 @@ from relcore.compare.live import (
 from relcore.engine.device import one_thread_products
 from relcore.maps.pane_maps import View
 from relcore.maps.reduction import ReductionSpec
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 ADDRESS = "/live"
 _MOST_OFFERS = 64  # most offers of all sessions together

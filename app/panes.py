@@ -27,7 +27,7 @@ from relcore.maps.pane_maps import OWN, TWO, View, coordinates_on_maps, drawn_pa
 from relcore.maps.reduction import ReductionSpec
 from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 _MOST_MAPS = 8  # finished maps in a session; of 20,000 rows they take 3 MB
 _MOST_FOUND = 200  # most selected rows outside of the view that the panes draw

@@ -24,7 +24,7 @@ from relcore.maps.pane_maps import ViewSpec, default_view
 from relcore.represent.similarity import USUAL_ANCHORS, usual_anchors
 from relcore.runs.entries import StoreError
 from relcore.runs.jobs import JobQueueError
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"

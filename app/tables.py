@@ -23,8 +23,7 @@ from relcore.represent.similarity import coinciding_anchors
 from relcore.runs.entries import digest_of
 from relcore.scores.comparison import circumstances, long_rows, score_notes
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 
 # A click on a cell selects its row, too.
 _ONE, _SEVERAL = ("single-row", "single-cell"), ("multi-row", "single-cell")

@@ -33,8 +33,7 @@ from relcore.base.portable import last_part, without_paths
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.engine.device import cached_size
 from relcore.files import selections
-from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match
+from relcore.spaces.space import GuessedIds, Match
 
 _DRAWN = "relscope.drawn-page"
 _MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"

@@ -19,7 +19,7 @@ from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, kept_ids, space_name, unscored_ids
 from relcore.compare.reports import ExactScores
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 
 def bound(

@@ -17,7 +17,7 @@ from relcore.base.settings import settings_of
 from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import ComparisonRecipe
+from relcore.catalog.task import ComparisonRecipe
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import Condition, StarLook
 from relcore.invert.inversion import InversionSpec
@@ -25,7 +25,7 @@ from relcore.maps.pane_maps import MOST_PIVOTS, OWN, TWO, ViewSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.neighbours import CONVENTIONS
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened", TWO)

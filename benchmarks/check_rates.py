@@ -31,13 +31,10 @@ import pandas as pd
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
-from relcore.encoders.words import load_words
-from relcore.passport.check import check, name_of
-from relcore.passport.mixture import MIXED, SUSPECTED, ShortAxes
-from relcore.passport.passport import Passport
-from relcore.passport.repair import map_to_space
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.encoders.sentences import load_words
+from relcore.passport.check import check, map_to_space, name_of
+from relcore.passport.passport import MIXED, SUSPECTED, Passport, ShortAxes
+from relcore.spaces.space import LatentSpace, match
 
 TABLE = Path(__file__).with_name("check_rates.md")
 SENTENCES, WORDS = "L6", ("word2vec-novels", "fasttext-novels")

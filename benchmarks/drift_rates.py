@@ -35,13 +35,13 @@ from relcore.base.access import data_folder
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import load
-from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
 from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
 from relcore.encoders.datasets import load_dataset
+from relcore.encoders.sentences import load_words
 from relcore.encoders.transformers import MiniLM
 from relcore.encoders.vision import SmallVision
-from relcore.encoders.words import load_words
 from relcore.migrate.migration import Migration
 from relcore.passport.passport import (
     ANCHORS,

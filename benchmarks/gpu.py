@@ -28,7 +28,7 @@ from relcore.base.environment import device_in_words, has_gpu, use_device
 from relcore.catalog.catalog import encode as encode_rows
 from relcore.encoders.encoder import Dataset
 from relcore.encoders.transformers import PretrainedText
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import nearest
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.heads import fit_head, fit_heads
 from relcore.represent.translation import ProjectionSpec

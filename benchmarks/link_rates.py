@@ -39,9 +39,8 @@ from relcore.base.numbers import percent, short, signed
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.sentences import PooledWords, TfidfSvd, load_words
 from relcore.encoders.transformers import MiniLM
-from relcore.encoders.words import load_words
 from relcore.engine.engine import thin_svd
 from relcore.linking.clusters import link_clusters, map_from_pairs
 from relcore.represent.heads import fit_head

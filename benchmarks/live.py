@@ -25,7 +25,7 @@ import numpy as np
 from relcore import LatentSpace, bundled_results, match
 from relcore.base.environment import device_in_words, resolve
 from relcore.catalog.catalog import SpaceSpec, encode, encoding_key, encoding_spec
-from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.compare.live import LiveComparison, LiveFrame, LiveRows
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.sentences import TfidfSvd
@@ -33,7 +33,7 @@ from relcore.maps.pane_maps import OWN, pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, resident, serve
 
 SIZES = (20_000, 100), (250_000, 128)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     from relcore.base.errors import SpaceError as SpaceError
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
-    from relcore.catalog.examples import example_spaces as example_spaces
+    from relcore.catalog.naming import example_spaces as example_spaces
     from relcore.runs.entries import bundled_results as bundled_results
     from relcore.compare.scene import show as show
     from relcore.compare.scene import figure_of as figure_of, panes_of as panes_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
         drift as drift,
     )
     from relcore.drift.check import DriftChart as DriftChart
-    from relcore.encoders.words import load_words as load_words
+    from relcore.encoders.sentences import load_words as load_words
     from relcore.figures.charts import (
         Line as Line,
         Lines as Lines,
@@ -77,7 +77,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the 
     )
     from relcore.scores.score import Score as Score
     from relcore.files.selections import read_selection as read_selection
-    from relcore.spaces.matching import match as match
+    from relcore.spaces.space import match as match
     from relcore.spaces.space import LatentSpace as LatentSpace
     from relcore.spaces.split import Split as Split
     from relcore.stitch.stitching import (
@@ -129,7 +129,7 @@ _MODULES = {
     "cknna": "scores.measures",
     "cycle_knn": "scores.measures",
     "drift": "drift.check",
-    "example_spaces": "catalog.examples",
+    "example_spaces": "catalog.naming",
     "gulp": "scores.measures",
     "figure_of": "compare.scene",
     "histogram_exportable": "figures.export",
@@ -139,8 +139,8 @@ _MODULES = {
     "linear_cka": "scores.cka",
     "link": "linking.link",
     "load_space": "files.reading",
-    "load_words": "encoders.words",
-    "match": "spaces.matching",
+    "load_words": "encoders.sentences",
+    "match": "spaces.space",
     "mean_cosine": "scores.cka",
     "migrate": "migrate.migration",
     "mrr": "scores.neighbours",

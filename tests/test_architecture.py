@@ -332,7 +332,7 @@ WRITERS = {
     "relcore.runs.store": "moves entries from that folder, and locks files that hold nothing to read",
     "relcore.sharded.space": "to addresses, which show an object once it is closed",
     "app.saving": "renames files that are whole",
-    "relcore.files.archives": "into a folder that gets its name once it is whole",
+    "relcore.files.arrays": "into a folder that gets its name once it is whole",
     "relcore.migrate.cascade": "is a script that runs without Relscope",
 }
 _OF_A_NAME = {"write_text", "write_bytes", "os.rename", "os.replace", "shutil.move", "shutil.copytree"}

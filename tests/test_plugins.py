@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.base import names, plugins
+from relcore.base import names
 from relcore.base.errors import SpaceError
 from relcore.catalog import naming
 from relcore.catalog.catalog import (
@@ -79,7 +79,7 @@ def look(monkeypatch, tmp_path):
     before = set(sys.modules)
 
     def forget() -> None:
-        plugins._entry_points.cache_clear()
+        names._entry_points.cache_clear()
         for family in names.FAMILIES:
             family.__dict__.pop("_found", None)
         for name in {*sys.modules} - before:

@@ -20,7 +20,7 @@ from relcore.compare.columns import centred_neighbours
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.represent.similarity import FEWEST, AnchorDiagnostics
 from relcore.runs.entries import digest_of
-from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.space import Match, distinct_names
 
 _SHOWN_NEIGHBOURS = 6
 _STARTS_ITSELF = 5.0  # seconds

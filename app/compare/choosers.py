@@ -22,7 +22,7 @@ from relcore.compare.scene import AXES, LOWER, RIGHT
 from relcore.figures.scene import column_title
 from relcore.maps.pane_maps import COLUMN, MOST_PIVOTS, OWN, TWO, drawn_panes
 from relcore.maps.reduction import is_tsne, offered_methods
-from relcore.spaces.matching import Match, distinct_names, short_names
+from relcore.spaces.space import Match, distinct_names, short_names
 
 _SEEN = "relscope.relative-seen"
 EXAMPLES = "Example rows"  # the name on screen; links, recipes and code say pivots

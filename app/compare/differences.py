@@ -26,7 +26,7 @@ from relcore.compare.scoring import (
     with_anchors,
 )
 from relcore.maps.pane_maps import View
-from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.space import Match, distinct_names
 
 _LISTED = 200  # listed rows that changed most, and as many that changed least
 _JOB_SECONDS = 60.0  # jobs that are expected to take no longer start without a click

@@ -21,8 +21,7 @@ from relcore.figures.export import Exportable
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import class_labels, scores_report
 from relcore.scores.score import Score
-from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match, distinct_names, short_names
+from relcore.spaces.space import GuessedIds, Match, distinct_names, short_names
 
 _LAST = "relscope.headline"
 _FORMS = ("absolute", "relative", "whitened")

@@ -24,7 +24,7 @@ from relcore.compare import columns
 from relcore.compare.live import FEW
 from relcore.maps.pane_maps import MOST_PIVOTS
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.matching import Match, distinct_names, short_names
+from relcore.spaces.space import Match, distinct_names, short_names
 from relcore.spaces.split import row_keys
 
 LIMIT_HELP = (

@@ -19,8 +19,7 @@ from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
 from relcore.scores.score import Score
-from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match
+from relcore.spaces.space import GuessedIds, Match
 
 
 def draw(workspace: Workspace, models: Match) -> None:

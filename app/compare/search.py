@@ -22,7 +22,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.retrieval import Ranking, TextIndex, rank_rows, vector_in, words_row
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 _FOUND = "relscope.found"
 _WAITING = "relscope.query"

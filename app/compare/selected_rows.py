@@ -21,7 +21,7 @@ from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
 from relcore.figures.scene import SELECTED_ROWS, Condition
-from relcore.spaces.matching import Match, distinct_names
+from relcore.spaces.space import Match, distinct_names
 from relcore.studies.study import share
 
 _SHOWN = 1000

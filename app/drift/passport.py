@@ -19,7 +19,7 @@ from app.workspace import Workspace
 from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
-from relcore.passport.charts import EmbedAnchors, NameRecipe, PassportChart
+from relcore.passport.check import EmbedAnchors, NameRecipe, PassportChart
 from relcore.passport.passport import (
     FEWEST,
     POOLINGS,

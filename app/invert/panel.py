@@ -40,20 +40,20 @@ from relcore.invert.inversion import (
     COLORS,
     Inversion,
     InversionSpec,
+    LiveInversion,
     PairedRows,
     RecoveredRows,
     Recovery,
     RecoveryErrors,
+    SlidAnswers,
     error_edges,
     inversion_scene,
     recovered_rows,
     side_names,
 )
-from relcore.invert.live import LiveInversion, SlidAnswers
 from relcore.maps.pane_maps import View, ViewSpec
 from relcore.panes.payload import PaneEvent
-from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match
+from relcore.spaces.space import GuessedIds, Match
 
 _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}

@@ -45,8 +45,7 @@ from relcore.linking.link import (
     read_pairs,
     rows_it_takes,
 )
-from relcore.spaces.matching import shared_ids
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, shared_ids
 
 _HAVE = {"few": "A few pairs", "none": "No pair", "shared": "Test: hide the shared ids"}
 _TOLD = {

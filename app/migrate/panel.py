@@ -38,7 +38,6 @@ from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, threshold_table
-from relcore.migrate.compression import CheaperIndex
 from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
@@ -54,11 +53,9 @@ from relcore.migrate.migration import (
 )
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.price import Rate
-from relcore.migrate.thresholds import AFTER, ThresholdChange
+from relcore.migrate.thresholds import AFTER, CheaperIndex, ThresholdChange
 from relcore.runs.entries import digest_of
-from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import GuessedIds, LatentSpace, Match
 from relcore.studies.papers import commit_of
 
 KEEP: dict[str, Any] = {"persist_state": "session"}

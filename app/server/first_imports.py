@@ -58,7 +58,7 @@ def _load_first_spaces() -> None:
     """Load the bundled words and their digests. If files were given to `relscope app`, do nothing."""
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
-    from relcore.encoders.words import BUNDLED
+    from relcore.encoders.sentences import BUNDLED
 
     if os.environ.get(OPENED, "[]") == "[]":
         for name in BUNDLED:

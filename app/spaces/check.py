@@ -17,8 +17,7 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.report import delimited_text
-from relcore.passport.charts import CheckChart
-from relcore.passport.check import FEWEST_ROWS, CheckRows
+from relcore.passport.check import FEWEST_ROWS, CheckChart, CheckRows
 
 _NONE = "no reference"
 

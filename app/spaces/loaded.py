@@ -16,8 +16,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.entries import digest_of
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 
 
 def draw(workspace: Workspace, pair: Match | None) -> None:

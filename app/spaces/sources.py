@@ -19,7 +19,7 @@ from relcore.base.writing import disk_errors, new_folder, write
 from relcore.encoders import datasets
 from relcore.encoders.encoder import HUB_NAME
 from relcore.encoders.images import SUFFIXES as IMAGES
-from relcore.files import archives, reading
+from relcore.files import arrays, reading
 from relcore.files.tables import ENCODINGS, UTF8
 from relcore.runs.entries import digest_of
 
@@ -181,7 +181,7 @@ def picture_folder(paths: Sequence[Path]) -> Path:
             place.parent.mkdir(exist_ok=True)
             with new_folder(place) as made:
                 if first.suffix.lower() == ".zip":
-                    archives.unpack(access.regular_file(first), made, IMAGES)
+                    arrays.unpack(access.regular_file(first), made, IMAGES)
                 for path in paths if first.suffix.lower() != ".zip" else ():
                     name = path.name if not (made / path.name).exists() else f"{path.parent.name}-{path.name}"
                     write(made / name, path.read_bytes())

@@ -35,7 +35,7 @@ from relcore.maps.pane_maps import OWN, View, default_view, orient_pairs
 from relcore.panes.payload import PaneEvent
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.score import Score
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 
 MODELS = "Word2Vec", "FastText"
 N_ANCHORS = int(DEFAULT_ANCHORS.split(" ")[1])

@@ -25,8 +25,8 @@ from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place
 from relcore.encoders.sentences import TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.runs.entries import digest_of
-from relcore.spaces.matching import Match
-from relcore.stitch.languages import (
+from relcore.spaces.space import Match
+from relcore.stitch.try_it import (
     CrossLingual,
     Pairs,
     RetrievalResult,

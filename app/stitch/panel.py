@@ -28,11 +28,10 @@ from relcore.base.names import HEADS, METHODS, STRATEGIES
 from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
-from relcore.catalog.examples import EXAMPLES, Example, example_spaces
+from relcore.catalog.naming import EXAMPLES, Example, example_spaces
 from relcore.represent.translation import MethodSettings
 from relcore.runs.entries import digest_of
-from relcore.spaces.matching import short_names
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, short_names
 from relcore.stitch.stitching import (
     SHOWN,
     STITCH_METRICS,

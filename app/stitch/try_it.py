@@ -30,8 +30,7 @@ from relcore.encoders.encoder import Dataset
 from relcore.encoders.images import Look, decode_image, look_of, made_like, png_thumbnail, strokes_of
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
-from relcore.spaces.matching import short_names
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, short_names
 from relcore.stitch.stitching import SharedRows, Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import (
     Answers,

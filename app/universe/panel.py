@@ -32,14 +32,13 @@ from relcore.base.names import METRICS
 from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
-from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.compare.scene import PairMap
 from relcore.compare.scoring import AllPairs, metrics_among_spaces, pair_matrices
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import nearest
 from relcore.figures.export import Exportable
 from relcore.scores.score import PairScores
-from relcore.spaces.matching import short_names
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, short_names
 from relcore.universe.universe import (
     CHARTS,
     MOST_LINED,

@@ -22,19 +22,18 @@ from typing import Any
 
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import encode, encoding_key, held_out_ids, key_of, space_of, stored_encoding_spec
-from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
 from relcore.compare.scoring import Differences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import TrainedEncoder
-from relcore.encoders.words import BUNDLED, load_words
+from relcore.encoders.sentences import BUNDLED, load_words
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate import migration
 from relcore.migrate.thresholds import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
 from relcore.runs.store import Context, Store
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from relcore.stitch.stitching import StitchSpec, share_rows
 from relcore.studies.papers import commit_of
 from relcore.studies.study import StudyRuns, StudySpec, dataset_of, encoders_of, finished_run, study_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Encoder
-from relcore.engine.nearest import need_k
+from relcore.engine.engine import need_k
 from relcore.files.formats import Description, Format, float32, in_blocks
 from relcore.scores.measures import (
     MATRIX_ROWS,

@@ -23,7 +23,7 @@ from relcore.base.environment import torch_name
 from relcore.base.errors import OF_KIND, SpaceError, extra, need_one_of, quote
 from relcore.base.names import ENCODERS
 from relcore.base.rows import MappedRows, Origin
-from relcore.encoders import words
+from relcore.encoders import sentences
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import (
     Dataset,
@@ -36,7 +36,7 @@ from relcore.encoders.encoder import (
     dataset_place,
     encoder_from_json,
 )
-from relcore.encoders.words import BUNDLED, load_words
+from relcore.encoders.sentences import BUNDLED, load_words
 from relcore.files.formats import Description, suffix_of
 from relcore.files.reading import (
     FILE_OPTIONS,
@@ -51,8 +51,14 @@ from relcore.files.reading import (
 from relcore.runs.entries import Entry, StoreError, Summary, digest_of
 from relcore.runs.store import Context, Progress, Store, in_use, silent
 from relcore.spaces import space as spaces
-from relcore.spaces.ids import AuditedIds, GuessedIds, RowNumbers, digest_of_columns, mark_unscored
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import (
+    AuditedIds,
+    GuessedIds,
+    LatentSpace,
+    RowNumbers,
+    digest_of_columns,
+    mark_unscored,
+)
 from relcore.stores.index import StorePlace, load_rows
 
 # Encodings: spaces that an encoder computes from a dataset, in blocks, and that the store keeps.
@@ -601,7 +607,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     if spec.source == "index":
         return load_rows(place_of(spec), spec.limit)
     if spec.source in ("bundled", "gensim-data"):
-        known = BUNDLED if spec.source == "bundled" else words.MODELS
+        known = BUNDLED if spec.source == "bundled" else sentences.MODELS
         need_one_of(spec.source, spec.name, known)
         return load_words(spec.name, limit=spec.limit)
     store, key = store or Store(), options["key"]
@@ -726,8 +732,8 @@ def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
         if path.is_file()
     ]
     entries += _files(folder) if folder else ()
-    for name, facts in words.MODELS.items():
-        where = "here" if words.downloaded_file(name) else "needs the network"
+    for name, facts in sentences.MODELS.items():
+        where = "here" if sentences.downloaded_file(name) else "needs the network"
         entries.append(CatalogEntry(name, "words", SpaceSpec("gensim-data", name), where, *facts))
     return entries
 

@@ -1,11 +1,11 @@
-"""Find the spaces, encoders and datasets that users name on the command line."""
+"""Find the spaces, encoders and datasets that users name on the command line; the bundled labelled tasks."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +18,12 @@ from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.encoders.datasets import TASK, available_datasets, is_downloaded
 from relcore.encoders.encoder import HUB_NAME, Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
-from relcore.encoders.words import BUNDLED, MODELS
+from relcore.encoders.sentences import BUNDLED, MODELS, PooledWords
+from relcore.encoders.transformers import MiniLM
+from relcore.encoders.vision import DistortedVision
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of
+from relcore.runs.entries import BundledResults, FinishedGroup
 from relcore.runs.store import Store
 from relcore.stores.index import parse_place
 
@@ -181,3 +184,59 @@ def dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpe
     if ("/" in text and HUB_NAME.fullmatch(text)) or is_downloaded(text):
         return DatasetSpec("huggingface", text, options=options)
     raise SpaceError(f"{text!r}: expected {DATASET_HELP}; nothing matches{did_you_mean(text, listed)}")
+
+
+# Labelled tasks whose encodings are bundled with Relscope.
+
+
+@dataclass(frozen=True)
+class Example:
+    """A dataset of `n` rows and its encoders."""
+
+    title: str
+    explanation: str
+    n: int
+    dataset: DatasetSpec
+    encoders: tuple[Encoder, ...]
+
+
+EXAMPLES = {
+    "digits": Example(
+        "Digits, four networks",
+        "1,797 scans of digits; four networks learned to read them, each from its own random start.",
+        1797,
+        DatasetSpec("digits"),
+        tuple(DistortedVision(name) for name in ("mlp", "cnn", "residual", "vit")),
+    ),
+    "sentences": Example(
+        "Wikipedia sentences, three encoders",
+        "960 sentences of 16 articles. The label is the article. Encoders: weighted means of Word2Vec and of"
+        " FastText vectors, and MiniLM.",
+        960,
+        DatasetSpec("wikipedia", limit=960, options=TASK.options),
+        (PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()),
+    ),
+}
+
+
+def example_spaces(
+    name: str, finished: BundledResults | None
+) -> tuple[list[SpaceSpec], FinishedGroup | None]:
+    """The specs of an example's encodings, and when they were computed; none if one is missing.
+
+    Examples
+    --------
+    >>> from relcore import bundled_results, example_spaces
+    >>> specs, _ = example_spaces("digits", bundled_results())
+    >>> len(specs)
+    4
+    """
+    group = finished.groups.get(name) if finished else None
+    if group is None:
+        return [], None
+    specs = [
+        spec
+        for key in group.files
+        if (summary := finished.summary(key)) and (spec := stored_encoding_spec(summary))
+    ]
+    return specs, finished.bundled_group(group.files[0])

@@ -31,8 +31,7 @@ from relcore.files.reading import (
     shape_of,
 )
 from relcore.files.tables import MISSING
-from relcore.spaces.ids import RowNumbers
-from relcore.spaces.space import LatentSpace, ids_of
+from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
 _MOST = 200  # most columns that are offered

@@ -38,11 +38,10 @@ COMMANDS = {
 # The module of a command that shares one with others.
 MODULES = {
     **dict.fromkeys(("audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
-    **dict.fromkeys(("project", "adapt"), "vectors"),
-    "export": "figure",
+    **dict.fromkeys(("project", "adapt", "figure", "export"), "spaces"),
     **dict.fromkeys(("app", "mcp"), "servers"),
-    "available": "encode",
-    "check": "passport",
+    **dict.fromkeys(("available", "passport", "check", "study"), "encode"),
+    "migrate": "compare",
 }
 # Names of our options in other tools: the first one that the command has is suggested.
 SYNONYMS = {

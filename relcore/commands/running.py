@@ -46,9 +46,7 @@ from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_an
 from relcore.runs.entries import StoreError
 from relcore.runs.jobs import Job, JobQueue
 from relcore.runs.store import Context, Store, in_use
-from relcore.spaces.ids import GuessedIds, scored_rows
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, scored_rows
 from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:

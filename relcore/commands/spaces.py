@@ -1,51 +1,65 @@
-"""The commands on two spaces or more: anchor pairs, drift, maps, links, heads, universes."""
+"""The commands on spaces: drift, maps, links, heads, universes, projections, adapters, pictures."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from relcore.base import records
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import FIGURES, METHODS, STITCH_METRICS
+from relcore.base.names import FIGURES, INDEXES, METHODS, REDUCTIONS, STITCH_METRICS
+from relcore.base.numbers import counted
 from relcore.base.portable import read_json
 from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
-from relcore.base.writing import replacing
+from relcore.base.text import as_lines
+from relcore.base.writing import replacing, write
 from relcore.catalog.catalog import SpaceSpec, held_out_ids, load
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs
+from relcore.catalog.row_tables import TableColumns, row_texts
 from relcore.commands.running import (
     SHARDS_HELP,
     Anchors,
+    Bar,
     ByLinks,
     ByRow,
     DrawnAnchors,
+    FullPaths,
     Pair,
+    Printed,
     Results,
     Sample,
     Scheduler,
+    Shards,
     anchors_of,
     command,
+    is_by_shard,
     is_number,
     loaded_spaces,
     number_or_ids,
     pair_settings,
+    report_over_shards,
     result_of,
     samples,
     spaces_of,
     values_of,
     written,
 )
+from relcore.compare.columns import cells_of, rows_table
+from relcore.compare.scene import NEIGHBOURS, atlas_table, figure_of, how_to_open
 from relcore.compare.scoring import AnchorAudit, PairAudit
 from relcore.drift.check import DriftChart, DriftCheck, Thresholds, default_file, read_thresholds
 from relcore.drift.check import report as drift_report
-from relcore.files.saving import SPACE_KINDS, need_suffix, write_space
+from relcore.figures.style import DARK, LIGHT, Style
+from relcore.files.saving import SPACE_KINDS, need_suffix, write_parquet, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, side_names
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.clusters import ENOUGH
@@ -58,10 +72,17 @@ from relcore.linking.link import (
     links_table,
     write_links,
 )
-from relcore.spaces.matching import match, shared_ids
-from relcore.spaces.space import LatentSpace
+from relcore.maps.pane_maps import pane_matrices, reduce_pair
+from relcore.maps.reduction import ReductionSpec
+from relcore.represent.similarity import shared_anchors
+from relcore.represent.translation import ProjectionSpec
+from relcore.runs.store import Store
+from relcore.sharded.operations import Written, adapt_shards, project_shards
+from relcore.sharded.space import ShardedSpace
+from relcore.spaces.space import LatentSpace, match, shared_ids
 from relcore.spaces.split import TEST_FRACTION
 from relcore.stitch.stitching import SharedRows, StitchSpec, share_rows
+from relcore.stores.index import StorePlace, parse_place
 from relcore.universe.universe import SUFFIX, Universe, UniverseSpec
 
 
@@ -390,3 +411,250 @@ def _map_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace
         write_space(LatentSpace(rows, space.ids, name=space.name, labels=space.labels), options.output)
     line = f"{len(rows):,} rows × {rows.shape[1]:,}, {options.to or 'common space'}"
     return written(line, n=len(rows), dimension=rows.shape[1], space=options.to)
+
+
+# The commands that write vectors: relative to anchors, or mapped by an adapter.
+
+
+@dataclass
+class ProjectOptions:
+    space: str = setting(metavar="SPACE", help=SPACE_HELP)
+    whiten: bool = setting(False, help="Decorrelate the similarities by (K + λI)^(-1/2); cosine only.")
+    save_anchors: Path = setting(
+        None, metavar="FILE", written=True, help="Also write the ids of the anchors, one per line."
+    )
+
+
+@command(
+    (ProjectOptions, DrawnAnchors, ProjectionSpec, Printed, Shards),
+    "The result is again a space, with one column per anchor; it keeps ids and labels. To compare two"
+    " spaces, use the same anchors for both: --save-anchors with the first, --anchors FILE with the"
+    f" second.{SHARDS_HELP}",
+    (
+        "word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz",
+        "fasttext-novels --anchors anchors.txt -o second.npz",
+    ),
+    output="The file to write (.npz, .safetensors or .parquet; of shards a new folder, or its address).",
+)
+def run_project(options: argparse.Namespace) -> Report:
+    spec, sharded = ProjectionSpec(**values_of(options, ProjectionSpec)), is_by_shard(options, options.space)
+    if options.whiten and options.similarity != "cosine":
+        raise SpaceError(
+            f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two"
+            " options"
+        )
+    if options.output is None:
+        raise SpaceError("project: expected a file for the relative rows, got none; name it with -o")
+
+    def report(
+        n: int, width: int, anchors: Sequence[str], where: str = "", notes: Sequence[str] = ()
+    ) -> Report:
+        if options.save_anchors:
+            write(options.save_anchors, as_lines(anchors, str(options.save_anchors), "ids", bare=True))
+        how = "whitened cosine" if options.whiten else options.similarity
+        line = f"{counted(n, 'row')} × {counted(width, 'anchor')}{where}, {how}"
+        line += ", centred" if options.center else ""
+        return written(f"{line}.", notes, n=n, anchors=width, similarity=how, center=options.center)
+
+    def of_shards(result: Written, passes: Mapping[str, Any], source: ShardedSpace) -> Report:
+        anchors = source.ids_of(result.anchors) if options.save_anchors else ()
+        where = f" in {counted(len(source.shards), 'shard')}"
+        return report(result.n, result.width, anchors, where, passes["passes"])
+
+    if sharded:
+        settings = {"whiten": options.whiten, "random_state": options.random_state}
+        return report_over_shards(
+            options,
+            [options.space],
+            lambda run, anchors, source: project_shards(
+                source, anchors, str(options.output), run, spec, **settings
+            ),
+            of_shards,
+        )
+    need_suffix(options.output)
+    space = load(space_spec(options.space), again=True)
+    anchors = shared_anchors(anchors_of(options, space), space)
+    projection = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors))
+    relative, name = projection.transform(space.vectors), f"{space.name}, relative"
+    of_space = {"name": name, "labels": space.labels, "counts": space.counts}
+    write_space(LatentSpace(relative, space.ids, **of_space), options.output)
+    return report(*relative.shape, anchors)
+
+
+COPY = "none"
+
+
+@dataclass
+class AdaptOptions:
+    adapter: str = setting(
+        metavar="ADAPTER", help=f"an adapter's folder or file; {COPY!r} copies rows as they are"
+    )
+    source: str = setting(
+        metavar="SOURCE",
+        nargs="?",
+        help=f"where the rows are: {'; '.join(index.help for index in INDEXES.values())}, or any space;"
+        " without it, show the card",
+    )
+    target: str = setting(
+        metavar="TARGET", nargs="?", help="where they go, written the same way; it must be new"
+    )
+    corpus: bool = setting(
+        False,
+        help="The rows are vectors of the old model, for adapters that project them; else new queries.",
+    )
+    add: bool = setting(False, help="Add the rows to a collection or table that exists already.")
+
+
+@command(
+    (AdaptOptions, Printed, Shards),
+    "Rows are streamed, so that millions take little memory. Ids are kept, and so is the payload where both"
+    f" sides have one. Nothing is ever deleted or overwritten.{SHARDS_HELP}",
+    ("bridge", "bridge new-queries.npy mapped.npy", "bridge old.parquet lancedb:store#projected --corpus"),
+)
+def run_adapt(options: argparse.Namespace) -> Report:
+    from relcore.migrate.adapters import adapt, load
+
+    adapter = None if options.adapter == COPY else load(Path(options.adapter))
+    if options.source is None and adapter is not None:
+        return adapter.card.report()
+    if options.target is None:
+        raise SpaceError(
+            "expected a source and a target, got one of them; name both, or an adapter alone to see its card"
+        )
+    side = "corpus" if options.corpus else "queries"
+
+    def report(result: Any, passes: Mapping[str, Any], *sources: ShardedSpace) -> Report:
+        mapped = f"{side} mapped by {adapter.card.adapter}" if adapter else "copied"
+        shards = "".join(f" in {len(source.shards):,} shards" for source in sources)
+        line = f"{where}: {result.n:,} rows × {result.width:,}{shards}, {mapped}."
+        row = {"written": where, "n": result.n, "dimension": result.width, "side": side}
+        return written(line, passes.get("passes", ()), **row)
+
+    if is_by_shard(options, options.source):
+        if adapter is None or options.add:
+            raise SpaceError(
+                "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to"
+                " copy its rows"
+            )
+        where = options.target
+        return report_over_shards(
+            options,
+            [options.source],
+            lambda run, _, source: adapt_shards(adapter, source, where, run, side=side),
+            report,
+            anchored=False,
+        )
+    goal = _place(options.target)
+    where = goal.text
+    with Bar(options) as bar, _readable(options.source) as place:
+        return report(adapt(adapter, place, goal, side=side, add=options.add, report=bar.show), {})
+
+
+@contextmanager
+def _readable(text: str) -> Iterator[StorePlace]:
+    """The place of the rows; a space without a store is first written as a table, which is read in blocks."""
+    if place := parse_place(text):
+        yield place
+        return
+    space = load(space_spec(text))
+    with Store().scratch() as folder:
+        write_space(space, path := folder / f"{space.digest}.parquet")
+        yield StorePlace("parquet", str(path))
+
+
+def _place(text: str) -> StorePlace:
+    place = parse_place(text)
+    if place is None:
+        expected = quote(index.help for index in INDEXES.values())
+        raise SpaceError(f"{text!r:.200}: expected one of {expected}; save the vectors as .npy or .parquet")
+    return place
+
+
+# The commands that draw a figure again from its recipe, or write a map as a table for Embedding Atlas.
+
+
+@dataclass
+class FigureOptions:
+    recipe: Path = setting(
+        help="a recipe (.json), or any pdf, png, svg or html file that Relscope exported: these contain it"
+    )
+    data: Path = setting(
+        (),
+        metavar="FOLDER",
+        nargs="append",
+        help="where the recipe's files are, up to two folders below; can be given several times. They are"
+        " also looked for beside the recipe, in this folder, and under RELSCOPE_DATA",
+    )
+    file: str = setting(
+        (),
+        metavar="NAME=PATH",
+        nargs="append",
+        help="the file to take for one that the recipe names; can be given several times",
+    )
+    dark: bool = setting(False, help="Use the dark theme.")
+
+
+@command(
+    (FigureOptions, Style, Printed, FullPaths),
+    "It loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
+    " space has changed since, the command stops with an error.",
+    ("relscope-panes-a-b.pdf -o again.svg --width 3.25",),
+    output="The file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html"
+    " (interactive), .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings)."
+    " Default: a PDF in this folder.",
+)
+def run_figure(options: argparse.Namespace) -> Report:
+    from relcore.figures.export import KINDS
+
+    need_suffix(options.output, [f".{kind}" for kind in KINDS])
+    look, given = Style(**values_of(options, Style), theme=DARK if options.dark else LIGHT), {}
+    for text in options.file:
+        name, sign, path = text.rpartition("=")
+        if not sign or not expand_home(path).is_file():
+            raise SpaceError(f"--file: expected NAME=PATH with the path of a file, got {text!r}")
+        given[name] = expand_home(path)
+    figure = figure_of(options.recipe, options.data, given)
+    output = options.output = options.output or Path(figure.filename("pdf"))
+    if output.resolve() == options.recipe.resolve():
+        raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
+    figure.save(output, look, full_paths=options.full_paths)
+    return written(file=str(output), figure=type(figure).__name__)
+
+
+@dataclass
+class ExportOptions:
+    spaces: tuple[str, ...] = setting(
+        metavar="SPACE",
+        nargs="+",
+        help=f"one or two; each is {SPACE_HELP}. The rows of two are paired by id",
+    )
+    atlas: Path = setting(
+        Path("atlas.parquet"), metavar="FILE", written=True, help="The file to write for Embedding Atlas."
+    )
+    method: str = setting("pca", choices=REDUCTIONS, help="How the map is made.")
+    k: int = setting(NEIGHBOURS, low=1, high=100, help="Number of nearest rows to write for each row.")
+
+
+@command(
+    (ExportOptions, ByRow, Printed),
+    "The table has x, y, the nearest rows and all columns; of a second space also its x, y and nearest rows.",
+    ("word2vec-novels fasttext-novels --atlas words.parquet",),
+    suffixes={"atlas": [".parquet"]},
+)
+def run_export(options: argparse.Namespace) -> Report:
+    if len(options.spaces) > 2:
+        raise SpaceError(f"export: expected one or two spaces, got {quote(options.spaces)}")
+    specs, spaces = spaces_of(options, options.spaces)
+    pair, loaded = match(spaces[0], spaces[-1]), cache(partial(load, again=True))
+    rows, n_spaces = np.arange(len(pair)), len(spaces)
+    spec = ReductionSpec(method=options.method, max_points=max(3, len(pair)))
+    maps, note = reduce_pair(pane_matrices(pair, rows, (), ProjectionSpec(), "absolute")[:n_spaces], spec)
+    tables = dict.fromkeys(name for spec in specs for name in TableColumns(spec).names)
+    columns = rows_table(
+        pair, rows, list(tables), cells_of(specs[0], specs[-1], loaded), row_texts(specs, loaded)
+    )
+    table = atlas_table((pair.source, pair.target)[:n_spaces], rows, maps, columns, options.k)
+    with replacing(options.atlas) as stream:
+        write_parquet(stream, table.schema, [table])
+    name, notes = str(options.atlas), (f"{note}.", f"Open it: {how_to_open(str(options.atlas))}")
+    return written("", notes, file=name, rows=table.num_rows, columns=table.num_columns)

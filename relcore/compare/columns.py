@@ -18,7 +18,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import TableColumns
-from relcore.engine.nearest import nearest_within
+from relcore.engine.engine import nearest_within
 from relcore.figures.scene import (
     BINS,
     EDGES,
@@ -35,8 +35,7 @@ from relcore.figures.scene import (
 from relcore.maps.pane_maps import COLUMN, NUMBERS, View, ViewSpec
 from relcore.represent.similarity import mean_of
 from relcore.scores.neighbours import jaccard_rows
-from relcore.spaces.matching import Match, distinct_names, short_names
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match, distinct_names, short_names
 from relcore.spaces.split import row_keys
 
 

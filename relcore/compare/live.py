@@ -22,8 +22,7 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, release
-from relcore.engine.engine import Engine, Moments
-from relcore.engine.nearest import top_rows
+from relcore.engine.engine import Engine, Moments, top_rows
 from relcore.maps.pane_maps import OWN, TWO, Directions, DirectionsOf
 from relcore.maps.reduction import ReductionSpec, align_maps, axis_signs, leading_axes
 from relcore.panes.channel import PROBE, SCORE, maps_answer, read_request, sampled_places
@@ -32,7 +31,7 @@ from relcore.represent.similarity import inverse_root, mean_of
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.cka import CkaSums, SpaceSums
 from relcore.scores.comparison import LIVE_QUERIES, class_labels, has_majority_class
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
 FORMS = ("relative", "whitened", TWO)  # representations whose maps are updated

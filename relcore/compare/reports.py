@@ -15,9 +15,7 @@ from relcore.runs.store import Progress, Store, silent
 from relcore.scores.comparison import Scores, class_labels, metrics_of_a_pair, score_forms, scores_report
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS
 from relcore.scores.score import Score, share_interval
-from relcore.spaces.ids import GuessedIds, RowNumbers
-from relcore.spaces.matching import Match, distinct_names, match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, RowNumbers, distinct_names, match
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from relcore.base.numbers import counted
 from relcore.base.rows import unit_rows
 from relcore.engine.engine import Engine
 from relcore.represent.similarity import mean_of
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _FEEDBACK = 5  # number of rows whose mean replaces a query that a space cannot encode

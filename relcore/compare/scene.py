@@ -19,9 +19,8 @@ from relcore.base.portable import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, load, space_name
-from relcore.catalog.recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.task import Recipe, SpacesRecipe, recipe_of
+from relcore.catalog.task import ComparisonRecipe, Recipe, SpacesRecipe, load_models, load_pair, recipe_of
 from relcore.compare.columns import (
     Cells,
     are_readable_ids,
@@ -49,8 +48,8 @@ from relcore.compare.scoring import (
     pair_matrices,
     used_settings,
 )
-from relcore.encoders.words import load_words
-from relcore.engine.nearest import nearest_within
+from relcore.encoders.sentences import load_words
+from relcore.engine.engine import nearest_within
 from relcore.figures.export import (
     Exportable,
     chart_exportable,
@@ -87,8 +86,7 @@ from relcore.represent.similarity import (
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, metrics_of_a_pair, score_forms, score_table
 from relcore.scores.score import PairScores, Score
-from relcore.spaces.matching import Match, as_pair, distinct_names, match, short_names
-from relcore.spaces.space import LatentSpace, MatrixLike
+from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_pair, distinct_names, match, short_names
 from relcore.spaces.split import derangement
 
 if TYPE_CHECKING:

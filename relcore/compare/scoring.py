@@ -14,16 +14,15 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of
-from relcore.base.names import METRICS
+from relcore.base.names import METRICS, named_in_errors
 from relcore.base.numbers import counted, in_cell, short
-from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task
 from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
-from relcore.engine.nearest import nearest_within
+from relcore.engine.engine import nearest_within
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.similarity import FALSE_SHARE, audit_pairs, shared_anchors
@@ -42,8 +41,15 @@ from relcore.scores.measures import FEATURE_ROWS
 from relcore.scores.neighbours import CONVENTION_HELP, CONVENTIONS, find_neighbours, jaccard_rows
 from relcore.scores.score import PAIR_PERMUTATIONS, ChanceLevel, Interval, PairScores, Score, best_by_chance
 from relcore.scores.score import SAMPLED_ROWS as BEST_ROWS
-from relcore.spaces.matching import Match, distinct_names, known_ids, known_rows, match, with_common_marks
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import (
+    LatentSpace,
+    Match,
+    distinct_names,
+    known_ids,
+    known_rows,
+    match,
+    with_common_marks,
+)
 from relcore.spaces.split import Split
 
 MOST_KEPT_BYTES = 512 * 2**20  # larger results of a space are not cached, but computed again for each pair

@@ -44,8 +44,7 @@ from relcore.figures.export import Exportable, chart_exportable
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.comparison import class_labels
 from relcore.scores.score import Z95
-from relcore.spaces.matching import Match, distinct_names, known_rows, match
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_space, distinct_names, known_rows, match
 from relcore.spaces.split import Split
 
 # The thresholds: how much may change beyond the noise level before the drift gate raises an alarm.

@@ -24,10 +24,8 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import lengths, mean_row, row_blocks, unit_rows
-from relcore.engine.engine import thin_svd
-from relcore.engine.nearest import nearest, nearest_within, without_itself
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace, row_hashes
+from relcore.engine.engine import nearest, nearest_within, thin_svd, without_itself
+from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
 _ROWS = 2048  # rows that are in float64 at the same time

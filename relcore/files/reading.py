@@ -54,8 +54,7 @@ from relcore.files.formats import (
 from relcore.files.tables import MISSING, ColumnKind, table_of
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.ids import RowNumbers, need_distinct_ids
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, RowNumbers, need_distinct_ids
 
 # Large files that stay on disk.
 

@@ -7,7 +7,7 @@ spaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,15 +19,16 @@ from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import DELTA, INVERSES, ROUTES
 from relcore.base.numbers import band, counted, general, short
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import mean_row, unit_rows
+from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting
-from relcore.catalog.recipe import ComparisonRecipe, load_pair
-from relcore.catalog.task import Recipe
-from relcore.engine.nearest import nearest
+from relcore.catalog.task import ComparisonRecipe, Recipe, load_pair
+from relcore.engine.device import NumpyDevice
+from relcore.engine.engine import Engine, nearest
 from relcore.figures.export import Exportable, histogram_exportable
 from relcore.figures.scene import Pane, Scene
 from relcore.maps.pane_maps import ViewSpec, make_view
 from relcore.maps.reduction import PrincipalAxes, ReductionSpec, principal_map
+from relcore.panes.channel import SCORE, SLIDE, maps_answer, sampled_places
 from relcore.panes.page import scene_exportable
 from relcore.represent.similarity import shared_anchors
 from relcore.represent.translation import (
@@ -35,13 +36,14 @@ from relcore.represent.translation import (
     LeastSquares,
     Procrustes,
     pruned_decoders,
+    pruning_orders,
     recovery_errors,
 )
+from relcore.represent.translation import invert as pseudo_inverse
 from relcore.scores.cka import mean_cosine
 from relcore.scores.comparison import long_rows
 from relcore.scores.score import ChanceLevel, Score
-from relcore.spaces.matching import Match, distinct_names, match
-from relcore.spaces.space import LatentSpace, MatrixLike
+from relcore.spaces.space import LatentSpace, Match, MatrixLike, distinct_names, match
 from relcore.spaces.split import Split
 
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
@@ -660,3 +662,133 @@ class RecoveryErrors(Recipe, ComparisonRecipe, figure="inversion-errors"):
         errors = {method: errors[found.scored] for method, errors in found.errors.items()}
         drawn = histogram_exportable(errors, title, self.to_json(), name="relscope-inversion-errors")
         return replace(drawn, latex=found.summary)
+
+
+# Inversions that follow a slider: the map of the recovered rows for any δ, ω and λ, without computing the
+# rows.
+#
+# For a unit row x, the recovered row is ‖a_y‖ x W + mean_y. So its place on the map needs only x (W P),
+# where P (d, 2) are the axes of the map. The order in which anchors are pruned does not depend on δ.
+# Prunings that keep the same anchors have the same inverse.
+
+_N_NUMBERS = 6  # numbers in a request
+
+
+class LiveInversion:
+    """The map and the mean cosine of recovered rows, for settings with the same route and random state.
+
+    Attributes
+    ----------
+    n_solved : int
+        Number of sets of kept anchors for which a linear system was solved.
+    """
+
+    def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
+        self.rows, self.spec = rows, replace(spec, tuned=False)
+        self.anchors = [unit_rows(side, mean) for side, mean in zip(rows.paired, rows.means, strict=True)]
+        self.scale = float(lengths(rows.paired[1], rows.means[1]).mean(dtype=np.float64))
+        self.axes = rows.map[1].axes.astype(np.float64)
+        self._solved: dict[bytes, np.ndarray] = {}
+        if spec.method == "pruned":
+            self._matrix(self.spec)
+
+    @property
+    def n_solved(self) -> int:
+        return len(self._solved)
+
+    def coordinates(self, spec: InversionSpec) -> np.ndarray:
+        """The coordinates (m, 2) float32 of the recovered rows, equal to those of `PairedRows.coordinates`.
+
+        Raises a SpaceError as `invert_pair` does.
+        """
+        rows, of_target = self.rows, self.rows.map[1]
+        shift = (rows.means[1].astype(np.float64) - of_target.mean) @ self.axes
+        return Engine().map_rows(
+            rows.X, self.scale * self._matrix(spec), mean=rows.means[0], unit=True, shift=shift
+        )
+
+    def cosine(self, spec: InversionSpec) -> float:
+        """The mean cosine of the held-out rows, equal to that in the scores of an `Inversion`."""
+        return float(self.rows.scored_rows(self.rows.fit(spec).transform(self.rows.X))[1])
+
+    def _matrix(self, spec: InversionSpec) -> np.ndarray:
+        """The product W P, (d, 2) float64."""
+        if spec.method != "pruned":
+            return self.rows.fit(spec).matrix_ @ self.axes
+        # The arguments are the same for every spec, so that the orders are computed only once.
+        orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
+        kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
+        if min(map(len, kept)) < 2:
+            raise SpaceError(f"delta: expected two or more anchors to stay, got one at {spec.delta:g}")
+        return np.mean([self._part(members) for members in kept], axis=0)
+
+    def _part(self, members: np.ndarray) -> np.ndarray:
+        """The matrix A_x[S]ᵀ pinv(A_y[S]ᵀ) P, (d, 2), for the kept anchors S."""
+        key = members.tobytes()
+        if key not in self._solved:
+            A, B = (side[members].astype(np.float64) for side in self.anchors)
+            # Cholesky takes at most a quarter of the time that eigenvectors take.
+            wide = len(B) <= B.shape[1]
+            products, given = (B @ B.T, B @ self.axes) if wide else (B.T @ B, self.axes)
+            solved = Engine().solve_definite(products, given)
+            if solved is None:
+                solved = pseudo_inverse(B)[0] @ self.axes
+            elif not wide:
+                solved = B @ solved
+            self._solved[key] = A.T @ solved
+        return self._solved[key]
+
+
+class SlidAnswers:
+    """Answers to panes that follow sliders.
+
+    Parameters
+    ----------
+    live : LiveInversion
+    sliders : {field: values}
+        The fields of the spec that sliders change, in the order of the sliders. For each field, the values at
+        the positions 0, 1, … of its slider; None if the position is the value itself.
+    """
+
+    def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:
+        self.live, self.sliders, self.spec = live, list(sliders.items()), live.spec
+        self._map = NumpyDevice().full_range(live.coordinates(self.spec).T, len(live.rows.X))
+
+    def read(self, message: bytes) -> np.ndarray | None:
+        """The numbers of a request, an int32 array. In order: serial number, kind, index of the slider,
+        position of the slider in thousandths, −1, and number of drawn rows (0 for all). None if the message
+        is no request.
+        """
+        if len(message) != 4 * _N_NUMBERS:
+            return None
+        request = np.frombuffer(message, "<i4")
+        _, kind, slider, position, _, most = request
+        known = kind in (SCORE, SLIDE) and 0 <= slider < len(self.sliders)
+        return request if known and position >= 0 and 0 <= most <= self._map.shape[1] else None
+
+    def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
+        """The answer as bytes. For scores, these are the serial number and the kind of the request, the mean
+        cosine, and three zeros as float32. For maps, see `maps_answer`; if the settings cannot be used, the
+        answer has the last map.
+        """
+        _, kind, slider, position, _, most = map(int, request)
+        try:
+            if kind == SCORE:
+                scores = [] if overtaken() else [self.live.cosine(self.spec), 0, 0, 0]
+                return request[:2].tobytes() + np.array(scores, "<f4").tobytes() if scores else b""
+            spec = self._spec_at(slider, position)
+            self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, self._map.shape[1])
+            self.spec = spec
+        except SpaceError:
+            if kind == SCORE:
+                return b""
+        n = self._map.shape[1]
+        shown = self._map[:, sampled_places(n, most)] if 0 < most < n else self._map
+        return maps_answer(request, shown.shape[1], [shown.tobytes()])
+
+    def _spec_at(self, slider: int, position: int) -> InversionSpec:
+        field, values = self.sliders[slider]
+        if values is None:
+            value: Any = position / 1000
+            return replace(self.spec, **{field: int(value) if field == "omega" else value})
+        return replace(self.spec, **{field: values[min(position // 1000, len(values) - 1)]})

@@ -15,8 +15,7 @@ from relcore.base.names import BOOTSTRAPS
 from relcore.base.numbers import band, percent, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import best_without
+from relcore.engine.engine import Engine, best_without
 from relcore.linking.clusters import (
     ASSIGNED_BYTES,
     ENOUGH,

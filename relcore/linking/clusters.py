@@ -11,8 +11,7 @@ import numpy as np
 
 from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import best_both_ways, crowding, mean_of_nearest
+from relcore.engine.engine import Engine, best_both_ways, crowding, mean_of_nearest
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
 CLUSTERED_ROWS = 5000  # most rows in a clustering; if there are more, each clustering draws a sample

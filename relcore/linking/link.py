@@ -46,9 +46,7 @@ from relcore.represent.translation import Affine, Procrustes
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.comparison import score_cells, score_pair, score_table
 from relcore.scores.score import Score
-from relcore.spaces.ids import GuessedIds
-from relcore.spaces.matching import Match, known_ids, match
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, known_ids, match
 from relcore.spaces.split import Split
 
 CONFIRMED = "confirmed"  # the kind of links that a user checked and confirmed

@@ -18,8 +18,7 @@ from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.rows import DerivedRows, Rows, row_blocks, unit_rows
-from relcore.engine.engine import Engine, Moments
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import Engine, Moments, nearest
 from relcore.figures.scene import ColorScale
 from relcore.maps.reduction import (
     SAMPLED_ROWS,
@@ -34,8 +33,7 @@ from relcore.maps.reduction import (
 )
 from relcore.represent.similarity import RelativeProjection, mean_of, shared_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent, representation_maps
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
 COLUMN = "column:"

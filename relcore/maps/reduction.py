@@ -18,8 +18,7 @@ from relcore.base.errors import SpaceError, extra
 from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, centred, mean_row, unit_rows
 from relcore.base.settings import check, setting
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import Engine, nearest
 from relcore.engine.training import reproducible
 from relcore.represent.translation import align
 from relcore.runs.store import Context, Progress, Stages, Store, silent

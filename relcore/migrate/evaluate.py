@@ -18,16 +18,13 @@ from relcore.base.names import ADAPTERS
 from relcore.base.numbers import counted, short
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.text import read_lines
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import nearest, without_itself
+from relcore.engine.engine import Engine, nearest, without_itself
 from relcore.migrate.apply import standardised
 from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.similarity import rows_among, select_anchors
 from relcore.runs.store import Progress, silent
 from relcore.scores.score import Interval
-from relcore.spaces.ids import scored_rows
-from relcore.spaces.matching import Match, match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match, match, scored_rows
 from relcore.spaces.split import TEST_FRACTION, derangement, row_keys, smallest_keys
 
 K = 10

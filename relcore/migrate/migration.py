@@ -18,7 +18,7 @@ from relcore.base.report import RECOMMENDED, Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
-from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.catalog.task import Task
 from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
@@ -58,8 +58,7 @@ from relcore.migrate.price import DEPTHS, UNKNOWN, Cost, Price, Rate, price_of
 from relcore.runs.entries import BundledResults
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import Interval, lowest_groups
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, match
 from relcore.spaces.split import TEST_FRACTION
 
 TITLES = {

@@ -1,26 +1,51 @@
-"""check: test whether a single model made a collection of vectors, at three levels of evidence."""
+"""check: whether one model made a collection of vectors, at three levels; its figures and its repair."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import percent, short
+from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report, Reported, Table
-from relcore.base.rows import Rows, row_blocks
-from relcore.catalog.task import Task
-from relcore.passport.mixture import FITTED, LEAST, MIXED, SUSPECTED, ShortAxes, parts_of
-from relcore.passport.passport import FEWEST, UNCHANGED, Change, Passport, held_by
+from relcore.base.rows import Rows, lengths, mean_row, row_blocks, unit_rows
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.task import Recipe, Task
+from relcore.engine.engine import nearest
+from relcore.figures.charts import Line, Lines
+from relcore.figures.export import Exportable, chart_exportable
+from relcore.linking.bootstrap import PAIRED
+from relcore.linking.clusters import FEWEST as LINKABLE
+from relcore.linking.clusters import link_clusters, map_from_pairs
+from relcore.maps.reduction import ReductionSpec, principal_map
+from relcore.passport.passport import (
+    FEWEST,
+    FITTED,
+    LEAST,
+    MIXED,
+    SUSPECTED,
+    UNCHANGED,
+    Change,
+    Passport,
+    ShortAxes,
+    common_dimensions,
+    correlation,
+    encode_texts,
+    held_by,
+    latest,
+    model_at_hand,
+    name_recipe,
+    paired_anchors,
+    parts_of,
+)
 from relcore.passport.passport import check as anchors_changed
 from relcore.runs.store import Progress, Store, silent
-from relcore.spaces.ids import RowNumbers
-from relcore.spaces.matching import shared_ids
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, row_hashes
+from relcore.spaces.space import LatentSpace, MatrixLike, RowNumbers, as_space, ids_of, row_hashes, shared_ids
+from relcore.spaces.split import derangement
 
 FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # fewest rows of a split collection; of a trusted sample
 _DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # a share; a rank correlation; rows per dimension
@@ -390,3 +415,232 @@ class CheckRows(Task[Checked], kind="check", version=2, title="Check for a secon
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Checked:
         return check(*spaces[:2], random_state=self.random_state)
+
+
+# The figures of both checks (of a passport, of a collection), and two tasks of their page: embed the
+# anchors, and name a recipe.
+
+MINILM = "minilm"
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    vectors: np.ndarray
+
+
+@dataclass(frozen=True)
+class EmbedAnchors(Task[Embedded], kind="passport-texts", title="Embed the anchors"):
+    """The task that embeds the texts of a passport, which are the ids of a space, with the bundled MiniLM."""
+
+    prompt: str = ""
+    pooling: str = "mean"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        return 5 + 0.02 * len(spaces[0])
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> Embedded:
+        encoder = replace(latest(MINILM), pooling=self.pooling)
+        [rows] = encode_texts(encoder, list(spaces[0].ids), self.prompt).values()
+        return Embedded(rows)
+
+
+@dataclass(frozen=True)
+class Tried:
+    recipe: str
+
+
+@dataclass(frozen=True)
+class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of MiniLM"):
+    """The task that finds the prompt, pooling and layer of the bundled MiniLM that give the rows of a
+    space."""
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        return 8 + 0.25 * len(spaces[0])
+
+    def run(
+        self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
+    ) -> Tried:
+        return Tried(name_recipe(model_at_hand(MINILM), list(spaces[0].ids), spaces[0].vectors))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassportChart(Recipe, figure="passport"):
+    """The figure of a passport's check. `passport` is a space, such as the file of a passport. `new` is a
+    space with the same ids; if it is None, MiniLM embeds the texts. `anchors` are some of the ids."""
+
+    passport: SpaceSpec
+    new: SpaceSpec | None = None
+    digests: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    embed: EmbedAnchors = EmbedAnchors()
+
+    def draw(self, result: tuple[Passport, LatentSpace] | None = None) -> Exportable:
+        return chart_exportable(chart_of(*(result or self._load())), self.to_json(), "relscope-passport")
+
+    def _load(self) -> tuple[Passport, LatentSpace]:
+        old, *others = self.loaded()
+        passport = Passport.of(old.take(old.rows(self.anchors)) if self.anchors else old)
+        if others:
+            return passport, others[0]
+        return passport, LatentSpace(self.embed.run([passport.space]).vectors, passport.ids, name="MiniLM")
+
+
+def chart_of(passport: Passport, new: LatentSpace) -> Lines:
+    """A chart with two values for each anchor: the cosine of its two vectors, and the correlation of its old
+    and new cosines with the other anchors. Chance levels come from mismatched anchors. If the widths differ,
+    the first value is the largest change of a cosine with another anchor."""
+    ids, X, Y = paired_anchors(passport, new)
+    change = passport.check(new)
+    X, Y = (X, Y) if change.cosine is None else common_dimensions(X, Y)
+    n, other = len(ids), derangement(len(ids), np.random.default_rng(0))
+    U, V = unit_rows(X).astype(np.float64), unit_rows(Y).astype(np.float64)
+    old, now, lines = U @ U.T, V @ V.T, []
+    for name, rows in (("the same anchor", np.arange(n)), ("another anchor: chance", other)):
+        moved = now[np.ix_(rows, rows)]
+        x = np.vecdot(U, V[rows]) if X.shape[1] == Y.shape[1] else np.abs(old - moved).max(axis=1)
+        y = [correlation(np.delete(old[row], row), np.delete(moved[row], row)) for row in range(n)]
+        labels = [
+            f"{item:.80}" if rows[row] == row else f"{item:.40} / {ids[rows[row]]:.40}"
+            for row, item in enumerate(ids)
+        ]
+        lines.append(Line(name, x, y, labels=labels))
+    titles = "cosine of the old and the new vector", "correlation of its cosines with the others"
+    if change.cosine is None:
+        titles = "largest change of a cosine with another anchor", titles[1]
+    note = f"{change.kind.capitalize()}, {n:,} anchors"
+    return Lines(
+        tuple(lines),
+        *titles,
+        kind="points",
+        note=note,
+        alt=f"Scatter plot of {n:,} anchors. {change.sentence}",
+    )
+
+
+_DRAWN = 3000  # rows of a map
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckChart(Recipe, figure="check"):
+    """The map of a checked space on its two longest axes, with the first-ranked rows in colour. `trusted` has
+    rows of the right model."""
+
+    space: SpaceSpec
+    trusted: SpaceSpec | None = None
+    digests: tuple[str, ...] = ()
+    check: CheckRows = CheckRows()
+
+    def draw(self, result: tuple[LatentSpace, Checked] | None = None) -> Exportable:
+        if result is None:
+            spaces = self.loaded()
+            result = spaces[0], self.check.run(spaces)
+        return chart_exportable(map_of(*result), self.to_json(), "relscope-check")
+
+
+def map_of(space: LatentSpace, checked: Checked) -> Lines:
+    """A map of unit rows, in which the rows that `check` ranks first are coloured. It shows a random sample
+    of at most 3,000 rows."""
+    drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
+    places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
+    first = checked.suspected_rows
+    groups = {"the other rows": ~first[drawn], checked.first_in_words: first[drawn]}
+    ids = space.ids[drawn]
+    lines = tuple(
+        Line(name, *places[some].T, labels=[f"{one:.80}" for one in ids[some]])
+        for name, some in groups.items()
+        if some.any()
+    )
+    note = f"{len(drawn):,} of {len(space):,} rows"
+    alt = f"Scatter plot of {len(drawn):,} rows on their two longest axes. {checked.sentence}"
+    return Lines(lines, "longest axis", "second axis", kind="points", note=note, alt=alt)
+
+
+# Repair of a mixed collection: map the rows of one model into the space of the other.
+
+
+def map_to_space(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
+) -> np.ndarray:
+    """The rows X (m, d) mapped into the space of the rows Y (n, e), an array (m, e) float32. The map is
+    fitted on 10 or more pairs (2, p) of row numbers and on the unpaired rows. Without pairs, it is fitted on
+    all rows.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 10 pairs; without pairs, fewer than 1,000 rows in X or in Y, and rows that cannot be
+        linked.
+    """
+    means = mean_row(X), mean_row(Y)
+    first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
+    again = "embed these rows again with the model of the others, or give pairs"
+    if pairs is not None:
+        if pairs.shape[1] < PAIRED:
+            raise SpaceError(f"repair: expected {PAIRED} pairs or more, got {pairs.shape[1]}; {again}")
+        mapping = map_from_pairs(first, second, pairs, random_state)
+    else:
+        if min(len(X), len(Y)) < LINKABLE:
+            got = f"{min(len(X), len(Y)):,}"
+            raise SpaceError(
+                f"repair without pairs: expected {LINKABLE:,} rows of each model, got {got}; {again}"
+            )
+        *_, fit = link_clusters(first, second, random_state)
+        if not fit.agrees:
+            raise SpaceError(
+                f"repair without pairs: expected halves that agree, got a cosine of {fit.agreement:.2f} and"
+                f" {fit.same:.2f} of the rows in place; {again}"
+            )
+        mapping = fit.mapping
+    size = float(lengths(Y, means[1]).mean(dtype=np.float64))
+    return (unit_rows(first @ mapping) * size + means[1]).astype(np.float32)
+
+
+def repair(
+    space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
+) -> tuple[LatentSpace, str]:
+    """The space with its smaller part mapped into the space of the larger part, and a sentence on the quality
+    of the map. `again` has rows of the smaller part, embedded again by the model of the larger part. A third
+    of these rows is held out of `map_to_space`, and searched among all rows before and after the repair.
+
+    Raises
+    ------
+    SpaceError
+        A collection with a single part; ids of `again` that are not in the smaller part; errors of
+        `map_to_space`.
+    """
+    X, small = np.array(space.vectors), checked.suspected_rows
+    if checked.verdict not in ("two models", "suspicious"):
+        raise SpaceError("repair: expected two parts, got one; without them there is nothing to map")
+    rows, rest = np.flatnonzero(small), np.flatnonzero(~small)
+    if again is None:
+        X[rows] = map_to_space(X[rows], X[rest], None, random_state)
+        told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test it."
+        return _with(space, X), told
+    shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
+    own, other = space.rows(shared), np.asarray(again.vectors[again.rows(shared)])
+    places = np.searchsorted(rows, own)
+    tested = np.arange(len(own)) % 3 == 0
+
+    def fit(some: np.ndarray) -> np.ndarray:
+        pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
+        return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
+
+    queries, hits = unit_rows(other[tested]), []
+    for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after
+        lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
+        hits.append(float((lists == places[tested][:, None]).any(axis=1).mean()))
+    X[rows] = fit(np.arange(len(own)))
+    X[own] = other
+    told = (
+        f"Mapped {counted(len(rows), 'row')} by {len(own):,} pairs. Of {np.count_nonzero(tested):,} held-out"
+        f" pairs {percent(hits[0])} had their row among the 10 nearest of {len(X):,} before, and"
+        f" {percent(hits[1])} after (chance {percent(10 / len(X))})."
+    )
+    return _with(space, X), told
+
+
+def _with(space: LatentSpace, vectors: np.ndarray) -> LatentSpace:
+    columns = {name: getattr(space, name) for name in ("name", "labels", "payload", "counts")}
+    return LatentSpace(vectors, space.ids, **columns)

@@ -21,8 +21,7 @@ import pandas as pd
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import SIMILARITIES, STRATEGIES
 from relcore.base.rows import centred, mean_row, row_blocks, unit_rows
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import Engine, nearest
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space, ids_of, matrix, need_paired
 
 _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()

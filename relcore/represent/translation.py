@@ -24,8 +24,7 @@ from relcore.represent.similarity import (
     need_finite,
     shared_anchors,
 )
-from relcore.spaces.matching import Match
-from relcore.spaces.space import MatrixLike
+from relcore.spaces.space import Match, MatrixLike
 
 
 class _Translation(Estimator):

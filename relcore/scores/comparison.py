@@ -14,13 +14,11 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import METRICS
+from relcore.base.names import METRICS, named_in_errors
 from relcore.base.numbers import and_list, band, counted, short, short_chance
-from relcore.base.plugins import named_in_errors
 from relcore.base.report import Report, Table
 from relcore.base.rows import centred, mean_row, unit_rows
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import nearest_within, need_k, without_itself
+from relcore.engine.engine import Engine, nearest_within, need_k, without_itself
 from relcore.represent.similarity import coinciding_anchors, mean_of, shared_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import OwnMoments, cka_influence, cka_value, decisive_rows, linear_cka
@@ -49,9 +47,7 @@ from relcore.scores.score import (
     mean_difference,
     sampling_interval,
 )
-from relcore.spaces.ids import AuditedIds, scored_rows
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import AuditedIds, LatentSpace, Match, scored_rows
 from relcore.spaces.split import Split, derangement
 
 # The changes that `unchanged_by` may name: rotation (or reflection), scale, offset, and any invertible linear

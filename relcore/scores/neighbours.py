@@ -12,7 +12,7 @@ import numpy as np
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
-from relcore.engine.nearest import nearest, nearest_within, need_k
+from relcore.engine.engine import nearest, nearest_within, need_k
 from relcore.scores.score import (
     CENTRE,
     QUANTILE_DRAWS,

@@ -19,8 +19,8 @@ from relcore.base.names import SIMILARITIES
 from relcore.base.rows import Rows as RowSource
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
-from relcore.engine.engine import Engine
-from relcore.engine.nearest import (
+from relcore.engine.engine import (
+    Engine,
     common_direction,
     many_coincide,
     need_k,

@@ -30,7 +30,7 @@ from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
 from relcore.engine.device import Device, on_device
-from relcore.engine.nearest import need_k
+from relcore.engine.engine import need_k
 from relcore.files.saving import OF_VECTORS, write_parquet
 from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
 from relcore.migrate.estimators import apply_steps
@@ -68,8 +68,7 @@ from relcore.sharded.space import (
     replacing,
     shard_pairs,
 )
-from relcore.spaces.matching import distinct_names
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, distinct_names
 from relcore.spaces.split import row_keys
 
 if TYPE_CHECKING:

@@ -3,14 +3,20 @@ everything that functions accept as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, cast
+from itertools import count
+from operator import attrgetter
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, quote
+from relcore.base.errors import NoCommonId, SpaceError, quote
 from relcore.base.rows import (
     BLOCK_ROWS,
     DerivedRows,
@@ -21,17 +27,193 @@ from relcore.base.rows import (
     lengths,
     out_of_range,
 )
-from relcore.spaces.ids import (
-    AuditedIds,
-    MarkedIds,
-    RowNumbers,
-    checked_counts,
-    checked_strings,
-    digest_of_columns,
-    digest_of_content,
-    need_distinct_ids,
-    read_only,
-)
+
+# The columns of a space, checked: ids, labels and counts; and row numbers as ids, made when they are used.
+
+_NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True)
+class RowNumbers(Sequence[str]):
+    """The ids "0", "1", … of n rows, which take no memory until they are used."""
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: int | slice) -> str | list[str]:
+        numbers = range(self.n)[rows]
+        return str(numbers) if isinstance(numbers, int) else list(map(str, numbers))
+
+    def rows(self, ids: Sequence[str]) -> np.ndarray:
+        """The row numbers (m,) of the ids; −1 for an unknown id, as in `pandas.Index.get_indexer`."""
+        rows = np.full(len(ids), -1, dtype=np.intp)
+        for place, identifier in enumerate(ids):
+            if isinstance(identifier, str) and _NUMBER.fullmatch(identifier):
+                rows[place] = int(identifier)
+        return np.where(rows < self.n, rows, -1)
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """The ids of these rows as Python strings. `rows` are row numbers or a mask (n,)."""
+        return np.array(list(map(str, np.arange(self.n)[rows].tolist())), dtype=object)
+
+
+def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
+    """Ids or labels (n,) as Python strings, read-only.
+
+    Raises
+    ------
+    SpaceError
+        The number of items is wrong. An item is bytes, a fraction or missing, which str() would turn into
+        "b'a'" or "nan".
+    """
+    if len(items) != expected:
+        raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
+    types = set(map(type, items))
+    if not _NO_TEXTS.isdisjoint(types):
+        row, item = next((row, item) for row, item in enumerate(items) if type(item) in _NO_TEXTS)
+        raise SpaceError(
+            f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first"
+        )
+    strings = np.empty(expected, dtype=object)
+    strings[:] = items if types == {str} and not isinstance(items, str) else list(map(str, items))
+    return read_only(strings)
+
+
+class MarkedIds(np.ndarray):
+    """The ids (n,) of rows of which only some are scored. Each subclass defines the meaning of `marks`."""
+
+    marks: frozenset[str] = frozenset()
+
+    def __array_finalize__(self, whole: np.ndarray | None) -> None:
+        self.marks = getattr(whole, "marks", frozenset())
+
+    @classmethod
+    def of(cls, ids: Sequence[str], marks: Iterable[str]) -> Self:
+        marked = np.array(ids, dtype=object).view(cls)
+        marked.marks = frozenset(marks)
+        return marked
+
+    def like(self, ids: Sequence[str]) -> Self:
+        """These ids (n,) with the same marks as `self`."""
+        marked = np.array(ids, dtype=object).view(type(self))
+        marked.__array_finalize__(self)
+        return marked
+
+
+class GuessedIds(MarkedIds):
+    """The ids of rows whose partners an algorithm chose. The marks are the ids that a user confirmed, and
+    only these rows are scored. `unlinked` is the number of rows without a partner, which are not included."""
+
+    unlinked: int = 0
+
+    def __array_finalize__(self, whole: np.ndarray | None) -> None:
+        super().__array_finalize__(whole)
+        self.unlinked = getattr(whole, "unlinked", 0)
+
+
+class AuditedIds(MarkedIds):
+    """The ids of rows that were audited. The marks are the ids that the audit found to be paired wrongly;
+    these rows are not scored."""
+
+
+def mark_unscored(ids: np.ndarray, removed: Iterable[str]) -> np.ndarray:
+    """The ids, with marks such that the rows in `removed` are no longer scored."""
+    if isinstance(ids, GuessedIds):
+        fewer = ids.copy()
+        fewer.marks = ids.marks.difference(removed)
+        return fewer
+    marks = getattr(ids, "marks", frozenset()).union(removed)
+    return AuditedIds.of(ids, marks) if marks else ids
+
+
+def scored_rows(ids: Sequence[str]) -> np.ndarray:
+    """A mask (n,) of the rows that may be scored. For guessed pairs, these are the confirmed rows; for
+    audited pairs, the rows that were not removed."""
+    if not isinstance(ids, MarkedIds):
+        return np.ones(len(ids), dtype=bool)
+    return pd.Index(ids).isin(ids.marks) == isinstance(ids, GuessedIds)
+
+
+def need_distinct_ids(index: pd.Index, name: str) -> None:
+    if "" in index:
+        raise SpaceError(
+            f"{name}, row {index.get_indexer_for([''])[0] + 1}: expected an id, got an empty one; fill it"
+        )
+    if not index.is_unique:
+        twice = index[index.duplicated()].unique()
+        raise SpaceError(
+            f"{name}: ids must be distinct, {len(twice)} occur more than once, first {quote(twice[:3])}; "
+            "make them distinct, or keep only the first of duplicate ids (duplicates='first', in a command"
+            " FILE#duplicates=first)"
+        )
+
+
+def checked_counts(counts: Sequence[int], name: str) -> np.ndarray:
+    """The counts (n,) as int64, read-only. Raises a SpaceError if a count is negative, a fraction or beyond
+    int64."""
+    given = np.asarray(counts)
+    kind = given.dtype.kind
+    whole = kind in "iu" or (kind == "f" and np.array_equal(given, np.floor(given)))
+    if (
+        not whole
+        or given.ndim != 1
+        or (given < 0).any()
+        or (given >= (2.0**63 if kind == "f" else 2**63)).any()
+    ):
+        raise SpaceError(
+            f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round"
+            " or leave them out"
+        )
+    return read_only(given.astype(np.int64))
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+# The digest of a space's content is computed block by block. Equal content has an equal digest, in memory and
+# on disk.
+
+Columns = Sequence[Sequence[str] | np.ndarray | None]
+_BLOCK = 1 << 16
+
+
+def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], columns: Columns) -> str:
+    """The hexadecimal digest of rows (n, d), which are given as float32 blocks, and of ids, labels and
+    counts."""
+    digest = hashlib.blake2b(repr(shape).encode(), digest_size=16)
+    for block in blocks:
+        digest.update(memoryview(block).cast("B"))
+    for piece in as_json(*columns):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def digest_of_columns(columns: Columns) -> str:
+    """The hexadecimal digest of ids, labels and counts. If the ids are row numbers, the number of rows
+    replaces them."""
+    short = ([column.n] if isinstance(column, RowNumbers) else column for column in columns)
+    return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
+
+
+def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
+    """Yield the pieces of the text that `json.dumps` returns for the list of these columns. A missing column
+    is null."""
+    for place, column in enumerate(columns):
+        yield b", " if place else b"["
+        if column is None:
+            yield b"null"
+            continue
+        for start in range(0, len(column), _BLOCK):
+            part = column[start : start + _BLOCK]
+            text = json.dumps(part.tolist() if isinstance(part, np.ndarray) else part)
+            yield ((", " if start else "[") + text[1:-1]).encode()
+        yield b"]"
+    yield b"]"
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
@@ -398,3 +580,239 @@ def as_space(X: Any, name: str = "space") -> LatentSpace:
         return X
     rows, ids = matrix(X, name, None, by_block=True), ids_of(X)
     return LatentSpace(rows, RowNumbers(len(rows)) if ids is None else ids, name=name)
+
+
+# Pair the rows of two or more spaces by id, and tell which pairs may be scored.
+
+
+def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
+    """The source and the target as spaces. If one of them has no ids, rows are paired by order, so it gets
+    the ids of the other one.
+
+    Raises
+    ------
+    SpaceError
+        One of them has no ids, and their numbers of rows differ. The errors of `matrix` are raised, too.
+    """
+    sides = [as_space(source, "source"), as_space(target, "target")]
+    named = [ids_of(source) is not None, ids_of(target) is not None]
+    for side, other in ((0, 1), (1, 0)):
+        if not named[side] and len(sides[side]) != len(sides[other]):
+            raise SpaceError(
+                f"{sides[side].name}: an array is paired by row, expected {len(sides[other]):,} rows, got"
+                f" {len(sides[side]):,}; make both a LatentSpace with ids to pair them by id"
+            )
+        if not named[side] and named[other]:
+            sides[side] = sides[side].with_columns(ids=sides[other]._row_numbers or sides[other].ids)
+    return sides[0], sides[1]
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two spaces with the same ids in the same order, and further spaces with these ids. It also holds how
+    many rows were left out: rows of only one space (these include rows without a link), and zero rows."""
+
+    source: LatentSpace
+    target: LatentSpace
+    n_source_only: int
+    n_target_only: int
+    n_zero: int
+    others: tuple[LatentSpace, ...] = ()
+
+    @property
+    def spaces(self) -> tuple[LatentSpace, ...]:
+        """The source, the target and the further spaces."""
+        return self.source, self.target, *self.others
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.source.ids
+
+    def pair(self, number: int = 1) -> Match:
+        """The pair of the source and another space, by default the target, with the ids that all spaces
+        share."""
+        return replace(self, target=self.spaces[number], others=())
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
+    """Pair the rows of two spaces by id, in the source's order. Rows that are zero in one of the spaces are
+    left out and counted. With `others`, only rows that all of these also have remain.
+
+    Arrays and tables without ids are paired by row order (see `as_pair`).
+
+    Raises
+    ------
+    NoCommonId
+        The spaces share no id. This is a SpaceError.
+    SpaceError
+        No row is left after zero vectors are removed, or the errors of `as_pair` are raised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, match
+    >>> first = LatentSpace(np.eye(3), ["king", "queen", "river"])
+    >>> second = LatentSpace(2 * np.eye(3), ["river", "sea", "king"])
+    >>> pair = match(first, second)
+    >>> pair.ids.tolist(), pair.n_target_only
+    (['king', 'river'], 1)
+    >>> pair.target.vectors.tolist()
+    [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
+    """
+    matched = _match_pair(source, target)
+    for other in others:
+        matched = _join_match(matched, _match_pair(source, other))
+    return matched
+
+
+def _join_match(matched: Match, pair: Match) -> Match:
+    """The match reduced to the rows that are also in `pair`, which has the same source. The target of `pair`
+    becomes a further space."""
+    in_pair = pair.source.index.get_indexer(matched.source.index)
+    rows = np.flatnonzero(in_pair >= 0)
+    if not len(rows):
+        names = ", ".join(repr(space.name) for space in (*matched.spaces, pair.target))
+        raise NoCommonId(
+            f"{names}: expected ids that all of them share, got none; leave {pair.target.name!r} out"
+        )
+    taken = [_take_rows(space, rows) for space in matched.spaces] + [_take_rows(pair.target, in_pair[rows])]
+    source, target, *others = with_common_marks(taken) if matched.source._row_numbers is None else taken
+    return replace(matched, source=source, target=target, others=tuple(others))
+
+
+def _take_rows(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
+    whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
+    return space if whole else space.take(rows)
+
+
+def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
+    source, target = as_pair(source, target)
+    numbers = source._row_numbers, target._row_numbers
+    if numbers[0] == numbers[1] if None not in numbers else np.array_equal(source.ids, target.ids):
+        in_source = in_target = np.arange(len(source))
+    else:
+        rows = target.index.get_indexer(source.index)
+        in_source = np.flatnonzero(rows >= 0)
+        in_target = rows[in_source]
+    if not len(in_source):
+        raise NoCommonId(
+            f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and"
+            f" {quote(target.ids[:2])}); encode the same items with both, give both files the same id"
+            " column, or find the pairs by relcore.link"
+        )
+    alive = (source.norms[in_source] > 0) & (target.norms[in_target] > 0)
+    if not alive.any():
+        raise SpaceError(
+            f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero"
+            " vector; expected vectors with a direction in both"
+        )
+    taken = [_take_rows(source, in_source[alive]), _take_rows(target, in_target[alive])]
+    n_zero = int(np.count_nonzero(~alive))
+    taken = with_common_marks(taken) if None in numbers else taken  # row numbers are no guesses
+    alone = (
+        len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
+        for space, of in zip((source, target), numbers, strict=True)
+    )
+    return Match(*taken, *alone, n_zero)
+
+
+def with_common_marks(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+    """Spaces with the same ids, all with the same marks. If the ids of one space are guessed or audited, all
+    spaces get its marks."""
+    named = [space.ids for space in spaces if space._row_numbers is None]
+    guessed = [ids.marks for ids in named if isinstance(ids, GuessedIds)]
+    audited = [ids.marks for ids in named if isinstance(ids, AuditedIds)]
+    if not guessed and not audited:
+        return list(spaces)
+    ids = np.asarray(spaces[0].ids)
+    ids = GuessedIds.of(ids, frozenset.intersection(*guessed)) if guessed else ids
+    ids = mark_unscored(ids, frozenset().union(*audited))
+    return [space.with_columns(ids=ids) for space in spaces]
+
+
+def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
+    """A distinct name for each space. Equal names are numbered: ``"words (1)"``, ``"words (2)"``."""
+    names, distinct = list(map(attrgetter("name"), spaces)), []
+    for name in names:
+        if names.count(name) > 1:
+            numbered = (f"{name} ({number})" for number in count(1))
+            name = next(free for free in numbered if free not in {*names, *distinct})
+        distinct.append(name)
+    return distinct
+
+
+def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
+    """The ids that all spaces have, in the order of the first space; empty if there are none."""
+    ids = spaces[0].index
+    for space in spaces[1:]:
+        ids = ids[ids.isin(space.index)]
+    return ids
+
+
+NONE_KNOWN = (
+    "expected known pairs to score, got links that are guesses; confirm some in Connect, Link, or write"
+    " “confirmed” as their kind in the file of --links"
+)
+
+
+def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
+    """The `shared_ids` of those rows that may be scored in all spaces (see `scored_rows`)."""
+    ids = shared_ids(spaces)
+    for space in spaces:
+        if isinstance(space.ids, MarkedIds):
+            ids = ids[ids.isin(space.ids[scored_rows(space.ids)])]
+    return ids
+
+
+def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
+    """The spaces reduced to the rows of `known_ids`. If all rows may be scored, the spaces themselves.
+
+    Raises
+    ------
+    SpaceError
+        None of the shared rows may be scored.
+    """
+    if not any(isinstance(space.ids, MarkedIds) for space in spaces) or not len(shared_ids(spaces)):
+        return spaces
+    ids = known_ids(spaces)
+    if not len(ids):
+        raise SpaceError(f"pairs: {NONE_KNOWN}")
+    return [space.take(space.rows(ids)) for space in spaces]
+
+
+def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
+    """The labels (n,) of spaces with the same rows, from the spaces that have labels. None if no space has
+    labels.
+
+    Raises
+    ------
+    SpaceError
+        Two spaces have different labels for the same row.
+    """
+    labelled = [space for space in spaces if space.labels is not None]
+    for space in labelled[1:]:
+        differ = np.flatnonzero(space.labels != labelled[0].labels)
+        if len(differ):
+            names = f"{labelled[0].name!r} and {space.name!r}"
+            raise SpaceError(
+                f"{names} have different labels for {len(differ)} shared rows, first"
+                f" {quote(space.ids[differ[:1]])}: a head knows only the labels that it was trained on;"
+                " choose the same label column for both"
+            )
+    return labelled[0].labels if labelled else None
+
+
+def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Return the names without the last words that all of them share, such as the dataset's name, and these
+    words."""
+    words = [name.split(" ") for name in names]
+    n = 0
+    while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:
+        n += 1
+    kept = tuple(" ".join(name[: len(name) - n]).rstrip(" ,·") for name in words)
+    if not n or len(set(kept)) < len(kept):
+        return tuple(names), ""
+    return kept, " ".join(words[0][-n:]).lstrip(" ,·")

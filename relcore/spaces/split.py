@@ -12,8 +12,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.rows import MadeOnce
-from relcore.spaces.ids import AuditedIds, GuessedIds, scored_rows
-from relcore.spaces.matching import NONE_KNOWN
+from relcore.spaces.space import NONE_KNOWN, AuditedIds, GuessedIds, scored_rows
 
 # A method is fitted on the anchors: a relative space reproduces its own anchors, and a map that is fitted on
 # pairs fits these pairs. A score on anchors is therefore optimistic for every method. So every function that

@@ -31,8 +31,16 @@ from relcore.represent.translation import (
 )
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import share_interval
-from relcore.spaces.matching import agreed_labels, distinct_names, shared_ids, short_names, with_common_marks
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.space import (
+    LatentSpace,
+    MatrixLike,
+    agreed_labels,
+    as_space,
+    distinct_names,
+    shared_ids,
+    short_names,
+    with_common_marks,
+)
 from relcore.spaces.split import TEST_FRACTION, Split
 
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.

@@ -30,8 +30,7 @@ from relcore.represent.similarity import select_anchors, shared_anchors
 from relcore.represent.translation import InverseRelativeProjection, Procrustes, pruned_decoders
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.score import ChanceLevel
-from relcore.spaces.matching import Match, match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match, match
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
 from relcore.studies.study import (

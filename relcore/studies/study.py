@@ -34,8 +34,7 @@ from relcore.runs.entries import Entry, FinishedGroup, bundled_results, digest_o
 from relcore.runs.jobs import Job, JobQueue, JobStatus
 from relcore.runs.store import Context, Progress, Store
 from relcore.scores.score import Z95, share_interval
-from relcore.spaces.matching import Match, match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match, match
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}

@@ -31,8 +31,7 @@ from relcore.base.text import visible
 from relcore.base.writing import write
 from relcore.catalog.task import SpacesRecipe, Task
 from relcore.engine.device import one_thread_products
-from relcore.engine.engine import Engine, thin_svd
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import Engine, nearest, thin_svd
 from relcore.figures.charts import Diagram, Matrices, MatrixPanel, MovingPoints
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.maps.pane_maps import default_view, make_view, sample_view
@@ -41,9 +40,7 @@ from relcore.runs import entries
 from relcore.runs.store import Progress, Store, silent
 from relcore.scores.neighbours import Neighbours
 from relcore.scores.score import ChanceLevel, Score, distances, share_interval
-from relcore.spaces.ids import scored_rows
-from relcore.spaces.matching import distinct_names, short_names
-from relcore.spaces.space import LatentSpace, MatrixLike, as_space
+from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_names, scored_rows, short_names
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"

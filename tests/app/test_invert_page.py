@@ -17,7 +17,7 @@ from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.translation import LeastSquares
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 from tests.app.conftest import Session
 
 

@@ -18,8 +18,7 @@ from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.sentences import TfidfSvd
 from relcore.maps.pane_maps import default_view
 from relcore.runs.store import Store
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 ANALYSES = (TfidfSvd(n_components=8), TfidfSvd(n_components=8, max_words=300))
 

@@ -25,8 +25,7 @@ from relcore.maps.pane_maps import View
 from relcore.panes.channel import MOVE, PROBE, SCORE, sampled_places
 from relcore.represent.translation import ProjectionSpec
 from relcore.scores.comparison import LIVE_QUERIES, score_forms
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from tests.waiting import until
 
 N, ANCHORS = 60, ("r3", "r9", "r20")

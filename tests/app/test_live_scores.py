@@ -5,8 +5,7 @@ import pytest
 
 from app import compute
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 ANCHORS = tuple(f"r{row}" for row in range(12))
 

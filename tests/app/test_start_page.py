@@ -11,7 +11,7 @@ from app.start import story
 from relcore import load_words, match, select_anchors
 from relcore.base.numbers import percent
 from relcore.catalog.catalog import held_out_ids, load
-from relcore.catalog.examples import example_spaces
+from relcore.catalog.naming import example_spaces
 from relcore.compare.scene import with_unrelated_target, with_wrong_pairs
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store

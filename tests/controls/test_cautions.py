@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from relcore.base.numbers import short
-from relcore.encoders.words import load_words
+from relcore.encoders.sentences import load_words
 from relcore.represent.similarity import coinciding_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.cka import linear_cka
 from relcore.scores.comparison import held_out, score_notes, score_pair
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, D = 400, 20
 IDS = [f"w{row}" for row in range(N)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.passport.mixture import MIXED, between, parts_of
+from relcore.passport.passport import MIXED, between, parts_of
 
 D, N, DRAWS = 96, 1500, 6
 

@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relcore.encoders.words import load_words
+from relcore.encoders.sentences import load_words
 from relcore.engine.device import NumpyDevice
 from relcore.represent.similarity import select_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_differences, score_pair
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
 
 # Draws, and how many of them may lie above their band. 2.5 % do: 4 or more of 10 come once in 12,000 times, 6 or more

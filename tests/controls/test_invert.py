@@ -10,8 +10,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.scores.score import Z95, Score
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from relcore.studies.networks import inversion_sweep
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.

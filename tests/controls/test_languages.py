@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.spaces.space import LatentSpace
-from relcore.stitch.languages import RetrievalSpec, pair_up, retrieve
+from relcore.stitch.try_it import RetrievalSpec, pair_up, retrieve
 
 METHODS = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
 STATES = range(8)

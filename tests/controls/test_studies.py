@@ -10,8 +10,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.runs.store import Store
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from relcore.studies import networks
 from relcore.studies.study import StudySpec, study_of
 

@@ -422,7 +422,7 @@ def a_zip(rng: Rng) -> Case:
 
     def read(folder: Path) -> Any:
         from relcore.encoders.images import SUFFIXES
-        from relcore.files.archives import unpack
+        from relcore.files.arrays import unpack
 
         (folder / "out").mkdir()
         unpack(folder / "a.zip", folder / "out", SUFFIXES)

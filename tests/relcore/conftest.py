@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ from relcore.passport.check import Checked
 from relcore.passport.passport import Change
 from relcore.runs.entries import BundledResults
 from relcore.scores.score import ChanceLevel
-from relcore.spaces.matching import Match
+from relcore.spaces.space import Match
 from relcore.stitch.stitching import StitchResult
 
 X, rows = np.zeros((40, 3), np.float32), [[1.0, 2.0], [3.0, 4.0]]

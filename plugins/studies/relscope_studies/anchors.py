@@ -19,9 +19,7 @@ from relcore.represent.translation import Affine, Procrustes, ProjectionSpec, re
 from relcore.runs.store import Progress, Store
 from relcore.scores.comparison import LIVE_QUERIES, held_out, score_differences, score_pair
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.ids import scored_rows
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match, scored_rows
 from relcore.spaces.split import Split, row_keys
 from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 from relcore.studies.study import (

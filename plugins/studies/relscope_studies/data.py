@@ -20,8 +20,7 @@ from relcore.figures.charts import Line
 from relcore.represent.similarity import select_anchors
 from relcore.runs.store import Progress, Store
 from relcore.scores.score import Z95
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 from relcore.spaces.split import Split, row_keys
 from relcore.studies.study import (
     LABELLED,

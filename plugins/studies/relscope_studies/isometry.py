@@ -21,7 +21,7 @@ from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec
 from relcore.encoders.vision import SweptVision, held_out_rows
 from relcore.engine.device import full_precision
-from relcore.engine.nearest import nearest
+from relcore.engine.engine import nearest
 from relcore.engine.training import model_on, one_thread, reproducible, step_settings, train_epoch
 from relcore.figures.charts import Line, Lines
 from relcore.represent.similarity import RelativeProjection

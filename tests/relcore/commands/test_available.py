@@ -26,7 +26,8 @@ def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_pat
 def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(
-        "relcore.commands.encode.run_available.run", lambda options: seen.append(os.environ["RELSCOPE_STORE"])
+        "relcore.commands.encode.run_available.run",
+        lambda options: seen.append(os.environ["RELSCOPE_STORE"]),
     )
     before = os.environ["RELSCOPE_STORE"]
     assert main(["available", "--store", "elsewhere"]) == 0

@@ -13,7 +13,7 @@ from relcore.cli import main
 from relcore.represent.similarity import select_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.scores.comparison import class_labels, held_out, score_pair, score_table
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 ROUNDING = 1e-6  # float32 products of other blocks of rows
 

@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.portable import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.recipe import ComparisonRecipe, load_pair
+from relcore.catalog.task import ComparisonRecipe, load_pair
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, comparison_scene
 from relcore.figures.style import Style
@@ -15,7 +15,7 @@ from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import score_forms
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 KINDS = ("comparison", "scores")
 

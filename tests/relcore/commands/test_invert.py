@@ -9,7 +9,7 @@ from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.similarity import select_anchors
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.cka import linear_cka, mean_cosine
 from relcore.scores.comparison import AlignedPair, held_out
 from relcore.scores.neighbours import jaccard
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N, D = 150, 12

@@ -26,8 +26,7 @@ from relcore.compare.scene import MapLook, Panes, with_look
 from relcore.figures.scene import BINS, Condition, Pane, Scene, passing
 from relcore.maps.pane_maps import View, ViewSpec
 from relcore.maps.reduction import ReductionSpec
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 
 @pytest.fixture

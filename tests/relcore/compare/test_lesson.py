@@ -11,8 +11,7 @@ from relcore.compare.scene import (
 )
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
-from relcore.spaces.matching import Match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, Match
 
 ANCHORS = tuple(f"r{row}" for row in range(60))
 

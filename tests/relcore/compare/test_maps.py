@@ -13,8 +13,7 @@ from relcore.compare.scene import MapLook, atlas_table, with_look
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from relcore.figures.scene import Pane, Scene
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.compare.retrieval import TextIndex, rank_rows, vector_in, words_row
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 QUESTIONS = Path(__file__).parents[2] / "data" / "questions.tsv"
 

@@ -5,13 +5,13 @@ import pytest
 
 from relcore.base.environment import use_device
 from relcore.base.rows import unit_rows
-from relcore.engine import nearest
-from relcore.engine.nearest import best_both_ways, best_without, crowding, mean_of_nearest
+from relcore.engine import engine
+from relcore.engine.engine import best_both_ways, best_without, crowding, mean_of_nearest
 
 
 @pytest.fixture(params=["cpu", "torch"], autouse=True)
 def device(request, monkeypatch):
-    monkeypatch.setattr(nearest, "BLOCK_BYTES", 4 * 90 * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 4 * 90 * 37)  # blocks of 37 rows, the last one shorter
     with use_device(request.param):
         yield request.param
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.images import SUFFIXES
-from relcore.files import archives
+from relcore.files import arrays
 
 
 def png(colour="red"):
@@ -32,7 +32,7 @@ def confined(monkeypatch):
 
 def unpacked(path, folder):
     folder.mkdir()
-    archives.unpack(path, folder, SUFFIXES)
+    arrays.unpack(path, folder, SUFFIXES)
     return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
 
 
@@ -85,7 +85,7 @@ def test_links_bombs_and_too_many_files_are_refused(tmp_path):
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as archive:
         archive.writestr(link, "/etc/passwd")
-    large = packed(tmp_path / "large.zip", **{"x.png": bytes(archives._MOST_OF_ONE + 1)})
+    large = packed(tmp_path / "large.zip", **{"x.png": bytes(arrays._MOST_OF_ONE + 1)})
     twice = packed(tmp_path / "twice.zip", **{"a.png": png(), "A.png": png()})
     none = packed(tmp_path / "none.zip", **{"a.txt": b"x"})
     (tmp_path / "no.zip").write_bytes(b"PK\x03\x04 and nothing more")

@@ -17,8 +17,7 @@ from relcore.catalog.row_tables import TableColumns, row_items, with_their_table
 from relcore.files.columns import Choices
 from relcore.files.reading import load_space, metadata_columns
 from relcore.files.saving import write_space
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from tests.lazily import Lazily
 
 torch = Lazily("torch")

@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import MappedRows
 from relcore.files.reading import load_space
 from relcore.runs.store import Store
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 N, D = 700, 6
 X = np.random.default_rng(0).standard_normal((N, D)).astype(np.float16)

@@ -10,8 +10,8 @@ from scipy.stats import ortho_group
 
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.recipe import ComparisonRecipe
-from relcore.encoders.words import BUNDLED, load_words
+from relcore.catalog.task import ComparisonRecipe
+from relcore.encoders.sentences import BUNDLED, load_words
 from relcore.invert import inversion
 from relcore.invert.inversion import (
     DELTAS,
@@ -28,8 +28,7 @@ from relcore.invert.inversion import (
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent import translation
 from relcore.represent.translation import InverseRelativeProjection, recovery_errors
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, D, K = 300, 8, 30
 

@@ -7,11 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.invert.inversion import InversionSpec, PairedRows
-from relcore.invert.live import LiveInversion, SlidAnswers
+from relcore.invert.inversion import InversionSpec, LiveInversion, PairedRows, SlidAnswers
 from relcore.panes.channel import SCORE, SLIDE, sampled_places
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, K = 200, 40
 RIDGES = (0.01, 1.0, 30.0)

@@ -12,7 +12,7 @@ from relcore.catalog.catalog import SpaceSpec, load, load_encoding, put_pairing,
 from relcore.compare.reports import ExactScores
 from relcore.compare.scoring import AllPairs, Differences, PairAudit
 from relcore.drift.check import DriftCheck
-from relcore.encoders.words import load_words
+from relcore.encoders.sentences import load_words
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.linking.bootstrap import bootstrap_anchors, share_found
 from relcore.linking.link import (
@@ -27,12 +27,10 @@ from relcore.linking.link import (
 from relcore.migrate.evaluate import parts_of
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
-from relcore.spaces.ids import GuessedIds, mark_unscored
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import GuessedIds, LatentSpace, mark_unscored, match
 from relcore.spaces.split import Split
-from relcore.stitch.languages import RetrievalSpec, retrieve
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.stitch.try_it import RetrievalSpec, retrieve
 
 N = 500
 SEEDS = [(f"s{row}", f"t{row}") for row in range(15)]

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import quadratic_assignment
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.engine import nearest
+from relcore.engine import engine
 from relcore.linking import bootstrap, clusters
 from relcore.linking.bootstrap import bootstrap_anchors
 from relcore.linking.clusters import (
@@ -137,7 +137,7 @@ def dense(X, Y, k):
 
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
-    monkeypatch.setattr(nearest, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)
     scores, found = dense(X, Y, k), match_csls(X, Y, k)
     np.testing.assert_array_equal(found.partner, scores.argmax(axis=1))
@@ -155,7 +155,7 @@ def test_equal_rows_are_paired_once():
 
 
 def test_memory_stays_at_a_block(monkeypatch):
-    monkeypatch.setattr(nearest, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 2**20)
     X, Y = spaces(6000, 6000)
     tracemalloc.start()
     match_csls(X, Y)

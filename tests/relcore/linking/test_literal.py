@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.encoders.words import load_words
+from relcore.encoders.sentences import load_words
 from relcore.linking import bootstrap
 from relcore.linking.bootstrap import hard_limit_assignment, optimise_anchors
 from tests.lazily import Lazily

@@ -23,8 +23,7 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N = 400
 IDS = [f"r{row}" for row in range(N)]

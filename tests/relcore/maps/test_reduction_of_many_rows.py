@@ -12,8 +12,7 @@ from relcore.maps import pane_maps, reduction
 from relcore.maps.pane_maps import map_pair, pane_matrices, reduce_pair
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, LIMIT, AT_ONCE = 600, 250, 100
 SPEC = ReductionSpec("umap")

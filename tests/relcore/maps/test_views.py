@@ -19,8 +19,7 @@ from relcore.maps.pane_maps import (
 )
 from relcore.maps.reduction import ReductionSpec, reduce_spaces
 from relcore.represent.translation import ProjectionSpec, represent
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from relcore.base import records
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
-from relcore.migrate.compression import FORMS, CheaperIndex
 from relcore.migrate.estimators import InPlaceAdapter
 from relcore.migrate.evaluate import (
     SIZES,
@@ -24,9 +23,9 @@ from relcore.migrate.evaluate import (
     search,
 )
 from relcore.migrate.migration import Migration, MigrationResult
+from relcore.migrate.thresholds import FORMS, CheaperIndex
 from relcore.represent.translation import Affine
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import row_keys
 from tests.relcore.migrate.planted import migration_spaces, model
 

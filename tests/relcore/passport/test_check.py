@@ -11,9 +11,8 @@ from relcore.base.rows import unit_rows
 from relcore.cli import main
 from relcore.engine.engine import Engine
 from relcore.files.saving import write_space
-from relcore.passport.check import marks_of, name_of
-from relcore.passport.mixture import MIXED, ShortAxes, parts_of
-from relcore.passport.repair import map_to_space
+from relcore.passport.check import map_to_space, marks_of, name_of
+from relcore.passport.passport import MIXED, ShortAxes, parts_of
 
 D, N = 128, 2400
 
@@ -84,7 +83,7 @@ def test_equal_states_give_equal_slopes_whatever_sign_solver_gives_to_axes(monke
 
 
 def test_rows_of_large_collection_are_all_ranked_from_sample(monkeypatch, mixed):
-    for module in ("mixture", "check"):
+    for module in ("passport", "check"):
         monkeypatch.setattr(f"relcore.passport.{module}.FITTED", 1800)
     found = check(mixed)
     assert (found.fitted, len(found.log_ratio)) == (1800, N)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.encoders.words import load_words
+from relcore.encoders.sentences import load_words
 from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.scores.neighbours import find_neighbours
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 QUERIES = 500
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.encoders.words import load_words
+from relcore.encoders.sentences import load_words
 from relcore.represent.similarity import audit_pairs, select_anchors
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.base.names import STUDIES
 from relcore.catalog.catalog import encode, load
-from relcore.catalog.examples import EXAMPLES, example_spaces
+from relcore.catalog.naming import EXAMPLES, example_spaces
 from relcore.runs.entries import BundledResults, digest_of
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, study_of

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, HIDDEN = 700, 8
 

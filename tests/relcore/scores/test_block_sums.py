@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.engine.device import device_of
-from relcore.engine.nearest import TopRows
+from relcore.engine.engine import TopRows
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.passes import AlignedPair, RowPair, RowRoles, ScoreRequest, Sums
 

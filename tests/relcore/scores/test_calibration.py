@@ -11,8 +11,7 @@ from relcore.base.rows import unit_rows
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import AlignedPair, ClassAgreement, class_labels, held_out, score_pair
 from relcore.scores.score import Z95, ChanceLevel, Score, lowest_groups, sampling_interval
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import Split
 
 NULL = ChanceLevel(0.01, 0.0, 0.02, 50)

@@ -18,7 +18,7 @@ from relcore.scores.comparison import (
     score_table,
 )
 from relcore.scores.neighbours import jaccard, mrr
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 from relcore.spaces.split import Split
 
 D = 6

@@ -7,8 +7,7 @@ from relcore.compare.reports import ExactScores
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores import passes
 from relcore.scores.comparison import class_labels, held_out, score_pair
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, D = 1200, 12
 

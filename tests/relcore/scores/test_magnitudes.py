@@ -18,8 +18,7 @@ from relcore.represent.translation import (
 from relcore.scores.comparison import held_out, score_notes, score_pair
 from relcore.scores.neighbours import jaccard
 from relcore.scores.score import Score
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, match
 
 N, D, K = 200, 16, 30
 IDS = [f"w{row}" for row in range(N)]

@@ -10,9 +10,7 @@ from relcore.maps.pane_maps import pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.scores.comparison import score_forms, score_table
-from relcore.spaces.ids import RowNumbers
-from relcore.spaces.matching import match
-from relcore.spaces.space import LatentSpace
+from relcore.spaces.space import LatentSpace, RowNumbers, match
 
 N, D = 1500, 12
 LABELS = [f"class {row % 5}" for row in range(N)]

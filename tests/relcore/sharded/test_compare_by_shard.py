@@ -8,7 +8,7 @@ from relcore.runs.store import Store
 from relcore.scores.comparison import class_labels, held_out, score_pair
 from relcore.sharded.operations import Runner, compare_shards
 from relcore.sharded.space import ShardedSpace
-from relcore.spaces.matching import match
+from relcore.spaces.space import match
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
 N, SIZES = 1500, (400, 700, 300, 100)
