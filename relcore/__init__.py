@@ -1,4 +1,4 @@
-"""The core of Relscope: latent spaces, absolute and relative to anchors. Needs no screen.
+"""The core of Relscope, which works without a screen: latent spaces, absolute and relative to anchors.
 
 The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
 """
@@ -8,7 +8,7 @@ import sys
 from relcore.base.version import __version__ as __version__
 
 TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
-if TYPE_CHECKING:  # for type checkers and editors; a test compares it with the table below
+if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with the table below
     from typing import Any
 
     from relcore.base.errors import SpaceError as SpaceError
@@ -176,8 +176,9 @@ def __dir__() -> list[str]:
 
 
 class _Public(type(sys)):
-    """This module; functions named `migrate`, `drift` and `invert` are not replaced by the folders of these
-    names. Python binds a folder here as soon as a module in it is imported.
+    """The type of this module. It protects the functions `migrate`, `drift` and `invert` from being replaced
+    by the folders with these names: as soon as a module in a folder is imported, Python binds the folder's
+    name here.
     """
 
     def __setattr__(self, name: str, value: "Any") -> None:

@@ -1,8 +1,8 @@
-"""``python -m relcore``, and the command ``relscope``; see `relcore.cli`."""
+"""The entry point of ``python -m relcore`` and of the command ``relscope`` (see `relcore.cli`)."""
 
 from relcore.base import stopping
 
-stopping.listen(stopping._stop_on_signal)  # before the imports, which take a second
+stopping.listen(stopping._stop_on_signal)  # called before the imports, which take a second
 
 
 def run() -> None:
@@ -11,9 +11,9 @@ def run() -> None:
         from relcore.cli import main
 
         code = main()
-    except KeyboardInterrupt:  # it came just as the work ended
+    except KeyboardInterrupt:  # Ctrl-C came just as the work ended
         code = stopping.print_stopped()
-    except SystemExit as end:  # after --help
+    except SystemExit as end:  # raised after --help
         code = end.code or 0
     stopping.end(code)
 

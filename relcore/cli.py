@@ -1,5 +1,5 @@
-"""relscope on the command line: the app's functions without a screen. Each command is a module of
-`relcore.commands`.
+"""The command ``relscope``, which offers the functions of the app without a screen. The commands are in the
+modules of `relcore.commands`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from relcore.commands.parser import parser_of
 def main(
     arguments: Sequence[str] | None = None, check: Callable[[argparse.Namespace], None] | None = None
 ) -> int:
-    """Run one command and return its exit code: 0 on success, 1 after an alarm of `drift`, 2 after an error
-    that the user can fix, with one line on stderr, 130 after Ctrl-C. With `check`, which refuses options,
-    RELSCOPE_SHARE counts.
+    """Run one command and return its exit code. It is 0 on success, 1 after an alarm, 130 after Ctrl-C, and 2
+    after an error that the user can fix. Such an error is printed in one line on stderr. `check` may refuse
+    options. If it is given, RELSCOPE_SHARE has an effect.
     """
     arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
     before = dict(os.environ)
@@ -41,15 +41,15 @@ def main(
             stopping.stop_gracefully()
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
-            if options.device:  # in the environment, so that processes started later have it, too
+            if options.device:  # stored in the environment, so that processes that start later have it, too
                 from relcore.base.environment import use_device
 
                 use_device(options.device)
-            if options.store:  # in the environment, so that every process opens the same one
+            if options.store:  # stored in the environment, so that every process opens the same store
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
-            if arguments[0] not in ("app", "mcp"):  # these have their own readers, and may be shared
+            if arguments[0] not in ("app", "mcp"):  # these two have their own readers, and may be shared
                 if ".npy" not in "".join(arguments):  # these need no reader, or start one at the first file
                     confined.start()
                 if not check:
@@ -80,7 +80,7 @@ def main(
 
 
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
-    """Print an error that the user can fix, in one line; raises all other errors."""
+    """Print an error that the user can fix in one line. All other errors are raised."""
     if isinstance(error, ImportError):
         from relcore.base.errors import with_install_hint
 
@@ -108,7 +108,7 @@ def _fail(message: object, code: int = 2) -> int:
 
 
 class _Harmless:
-    """A stream that writes only what is `harmless`."""
+    """A stream that passes every text through `harmless` before it is written."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

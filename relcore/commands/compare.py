@@ -1,4 +1,5 @@
-"""compare: the table of scores in Explore. migrate: keep the old embedding model, bridge, or re-embed."""
+"""Two commands: compare prints the table of scores that Explore shows, and migrate compares the options for a
+new embedding model: keep the old model, bridge, or re-embed."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ def run_compare(options: argparse.Namespace) -> Report:
             " leave --recipe out"
         )
     for n in (len(pair), len(pair) - len(anchors)):
-        if n:  # too many anchors raise another error
+        if n:  # too many anchors raise another error later
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     forms = REPRESENTATIONS if anchors else ("absolute",)
@@ -115,7 +116,7 @@ def run_compare(options: argparse.Namespace) -> Report:
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
-    def drawn() -> Exportable:  # called only by --recipe, because it imports the maps
+    def drawn() -> Exportable:  # imports the maps, so it is called only for --recipe
         recipe = FIGURES["scores"].load()(**settings, **pair_settings(specs, pair, anchors))
         return recipe.draw(scores)
 
@@ -128,7 +129,7 @@ def run_compare(options: argparse.Namespace) -> Report:
 
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
-    """The metrics of --metrics; () if there are none."""
+    """The metrics that --metrics names; () if it names none."""
     every = metrics_of_a_pair(more=True)
     asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
     if asked == ("all",):
@@ -213,7 +214,7 @@ class MigrateOptions:
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
     ),
-    # The default before version 0.2.0, which old scripts rely on.
+    # Old scripts rely on this default of versions before 0.2.0.
     more=lambda parser: parser.add_argument(
         "--no-curve", dest="curve", action="store_false", help=argparse.SUPPRESS
     ),
@@ -242,7 +243,7 @@ def run_migrate(options: argparse.Namespace) -> Report:
     task = Migration(**given)
     specs, spaces, sampled = samples(options, names)
     if not sampled:
-        match(*spaces[:2])  # fails before a job starts
+        match(*spaces[:2])  # an error comes before a job starts
     result = result_of(task, specs, spaces, options)
     if answers:
         result = with_answers(result, spaces[0].ids, answers, task.random_state)

@@ -1,5 +1,5 @@
-"""The commands that encode items, make a passport, check vectors against one, find the models of a
-collection, or run a study. The exit codes of checks decide in CI.
+"""The commands that list spaces, encode items, make a passport, check vectors against one, find the models of
+a collection, and run a study. The exit codes of checks tell CI whether to go on.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def _make_passport(options: argparse.Namespace) -> Passport:
 
 
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
-    """The vectors of a dataset's pictures, with digests of their pixels as ids; of equal pictures only the
-    first."""
+    """The vectors of a dataset's pictures. Their ids are digests of the pixels. Of equal pictures, only the
+    first is kept."""
     from relcore.catalog.catalog import encode
     from relcore.catalog.naming import encoder_named
     from relcore.encoders.datasets import load_dataset
@@ -222,14 +222,14 @@ def _ids(options: argparse.Namespace) -> list[str]:
 
 
 def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
-    """The space of this name; for a store, only its rows with these ids."""
+    """The space that a user names. Of a store, only the rows with these ids are read."""
     place = parse_place(source)
     if ids and place is not None and place.kind != "npy":
         try:
             return find_rows(place, ids)
         except SpaceError:
             if place.where != source:
-                raise  # otherwise a table, which `load` can read
+                raise  # without ids, `load` can read it as a table
     return load(space_spec(source), again=True)
 
 
@@ -248,7 +248,7 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     new = _space_of(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     texts, _, rows = paired_anchors(passport, new)
-    found = check(LatentSpace(rows, texts, name=new.name), passport)  # of a large file only the anchors
+    found = check(LatentSpace(rows, texts, name=new.name), passport)  # only the anchors of a large file
     change = found.change
     if options.encoder is not None:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
@@ -331,20 +331,21 @@ def run_check(options: argparse.Namespace) -> Report:
 
 
 def _trusted_rows(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec | None]:
-    """Trusted rows, or a passport, with the spec of the space."""
+    """Return the trusted rows or a trusted passport, and its spec. Without a name, both are None."""
     if name is None:
         return None, None
     spec = space_spec(name)
     if Path(name).suffix.lower() == SUFFIX:
         try:
             return Passport.load(name), spec
-        except SpaceError:  # vectors as safetensors, or a damaged passport, which the next line refuses
+        except SpaceError:  # it is a space of vectors or a damaged passport; the next line refuses the latter
             pass
     return load(spec, again=True), spec
 
 
 def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
-    """The plan for a store: the ids to embed again, the likeliest first, or how to map the rows."""
+    """What to do with a store: the ids of the rows that should be embedded again, with the likeliest first,
+    or how to map these rows."""
     steps = [
         "Embed some of the ids again with the model of the other rows; 300 are enough to map the rest:"
         f" relscope check {place} --again ROWS --repair FILE.npz",
@@ -397,7 +398,7 @@ def run_study(options: argparse.Namespace) -> Report:
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
-    """The study that the options name; None without a name."""
+    """The spec of the study that the options name; None if they name none."""
     given, kind = {}, options.name
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
@@ -416,7 +417,8 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
-    """The values of a study's options from --grid; texts that are no choices are kept."""
+    """The values that --grid gives to a study's options. A text that is none of the choices is kept as a
+    text."""
     known = {option.name: option for option in study.options}
     values = {}
     for text in grid:
@@ -445,7 +447,7 @@ def _results(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
 
 
 def studies_report() -> Report:
-    """All studies with their options."""
+    """The report that lists all studies with their options."""
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     rows = [{"study": kind, "question": one.question, "paper": one.paper} for kind, one in studies.items()]
     texts = [
@@ -533,7 +535,7 @@ def file_report(options: argparse.Namespace) -> Report:
         shown = Table("columns", columns, [("column", "read as", "why"), *rows])
         try:
             roles.check(table.name)
-        except SpaceError:  # the table shows which column is unclear
+        except SpaceError:  # the table of columns tells which one is unclear
             if options.format == "table":
                 print(shown.text())
             raise
@@ -551,7 +553,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
         text = "; ".join(f"{name}: {help_text(one)}" for name, one in owners.items())
-        with suppress(argparse.ArgumentError):  # for example --json of a plugin
+        with suppress(argparse.ArgumentError):  # for example, a plugin has an option --json
             group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 
@@ -596,7 +598,7 @@ def run_encode(options: argparse.Namespace) -> Report:
             write_space(space, goal)
             row["file"] = str(goal)
         rows.append(row)
-    options.output = None  # each row of the report names its file
+    options.output = None  # the rows of the report name the files
     return Report("", [Table.of("rows", rows)], {"dataset": spec.to_json()})
 
 
@@ -606,7 +608,7 @@ def encoded(
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
         local = spec.source in ("file", "folder", "huggingface") and expand_home(spec.name).exists()
-        # workers of a cluster may have another working folder
+        # the workers of a cluster may have another working folder
         placed = replace(spec, name=str(expand_home(spec.name).absolute())) if local else spec
         with queue(options, len(missing)) as cluster:
             jobs = []
@@ -622,7 +624,7 @@ def encoded(
 
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
-    """The encoders that --encoder names, each once."""
+    """The encoders that --encoder names, without repetition."""
     names = [name.strip() for text in options.encoder for name in text.split(",") if name.strip()]
     if not names:
         raise SpaceError("--encoder: expected the name of an encoder, got none")
@@ -638,8 +640,8 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
 
 
 def _settings() -> dict[str, dict[str, Setting]]:
-    """Option → each encoder that has it, with the setting. A plugin's option with a name of ours can only be
-    set in .json files.
+    """For each option of the command, the encoders that have it, with their settings. If a plugin's option
+    has the name of one of Relscope's, it can be set only in a .json file.
     """
     options: dict[str, dict[str, Setting]] = {}
     kinds = (EncodeOptions, DatasetSpec, Printed, Scheduler)

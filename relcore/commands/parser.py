@@ -1,4 +1,4 @@
-"""The commands and their parser."""
+"""The list of the commands, and their parser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMANDS = {
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
 }
-# The module of a command that shares one with others.
+# The modules of commands that share a module with others.
 MODULES = {
     **dict.fromkeys(("audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
     **dict.fromkeys(("project", "adapt", "figure", "export"), "spaces"),
@@ -43,7 +43,7 @@ MODULES = {
     **dict.fromkeys(("available", "passport", "check", "study"), "encode"),
     "migrate": "compare",
 }
-# Names of our options in other tools: the first one that the command has is suggested.
+# Option names of other tools, with Relscope's names. The first of these that the command has is suggested.
 SYNONYMS = {
     "seed": ("random-state", "pairs"),
     "limit": ("limit", "rows", "sample"),
@@ -62,10 +62,10 @@ SYNONYMS = {
 
 
 class _Help(argparse.HelpFormatter):
-    """The example at the end keeps its lines."""
+    """A help formatter that keeps the lines of the example at the end."""
 
     def _format_action(self, action: argparse.Action) -> str:
-        """List the commands without a heading of their own."""
+        """Format an action. The list of commands gets no heading."""
         if isinstance(action, argparse._SubParsersAction):
             return "".join(map(self._format_action, action._get_subactions()))
         return super()._format_action(action)
@@ -77,7 +77,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that prints its errors in one line; `called` is the parser of the command."""
+    """A parser that raises its errors as one line. `called` is the parser of the command that was called."""
 
     called: argparse.ArgumentParser | None = None
 
@@ -99,14 +99,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def similar_option(text: str, known: Sequence[str]) -> str:
-    """``"; did you mean '--random-state'?"`` for a similar option, or one that another tool calls so."""
+    """A suggestion such as ``"; did you mean '--random-state'?"``. It names a similar option, or the option
+    for which another tool uses this name."""
     names = {name.lstrip("-").replace("_", "-"): name for name in known}
     meant = SYNONYMS.get(text.lstrip("-").replace("_", "-"), ())
     return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
 def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser of all commands with one line each, and of the called one with its arguments."""
+    """A parser that lists all commands with one line each, and that has all arguments of the command that is
+    called."""
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
     parser = _Parser(
@@ -138,5 +140,5 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def written(action: argparse.Action) -> bool:
-    """Whether an argument names a file or place that a command writes to."""
+    """Whether an argument names a file or a place to which a command writes."""
     return action.dest == "output" or getattr(getattr(action, "setting", None), "written", False)

@@ -1,4 +1,5 @@
-"""Options of commands, the spaces and anchors that they name, their jobs, and what is printed."""
+"""Functions that all commands share: declare options, load the spaces and anchors that users name, run jobs,
+and print reports."""
 
 from __future__ import annotations
 
@@ -60,11 +61,11 @@ SHARDS_HELP = (
 )
 _MOST_DIGITS = 18  # within 64 bits
 PRINTED = {"json": "JSON", "jsonl": "a line of JSON for each row", "csv": "CSV"}
-# Suffix of -o → name of --format, for commands without another file to write.
+# The format for each suffix of -o, for commands that write no file but the report.
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
 
-# Options that several commands have.
+# Options of several commands.
 
 
 @dataclass
@@ -158,12 +159,12 @@ class Results(FullPaths, Printed):
     )
 
 
-# Options from fields, and the values back.
+# Make options from fields of dataclasses, and read their values.
 
 
 @dataclass
 class Command:
-    """A command: its options, the texts of its ``--help``, and the function that runs it.
+    """A command, with its options, the texts of its ``--help``, and the function that runs it.
 
     Attributes
     ----------
@@ -199,13 +200,13 @@ class Command:
 
 
 def command(*declared: Any, **more: Any) -> Callable[..., Command]:
-    """Make the decorated function a `Command`."""
+    """A decorator that makes a function a `Command`."""
     return lambda run: Command(run, *declared, **more)
 
 
 def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
-    """Add an option for each field that has a help text, also in dataclasses that are fields; a field without
-    a default becomes a positional argument.
+    """Add an option for each field that has a help text. If a field is a dataclass, its fields are added,
+    too. A field without a default becomes a positional argument.
     """
     for kind in kinds:
         for name, one in settings_of(kind).items():
@@ -244,7 +245,7 @@ def flag(name: str) -> str:
 
 
 def help_text(one: Setting) -> str:
-    """The help text of a setting: its purpose, choices and default."""
+    """The help text of a setting, with its choices and its default."""
     usual = "depends on the data" if callable(one.usual) else one.default if one.several else one.start()
     usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
     parts, listed = [one.help.rstrip(".") or one.label], []
@@ -259,7 +260,7 @@ def help_text(one: Setting) -> str:
 
 
 def _read(one: Setting, text: str) -> Any:
-    """The value of a text; argparse puts the option's name before the error."""
+    """The value that a text stands for. argparse puts the option's name before the error."""
     try:
         value = Path(text) if one.kind is Path else one.read(text)
         one.check(value)
@@ -269,7 +270,7 @@ def _read(one: Setting, text: str) -> Any:
 
 
 def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
-    """The values (field → value) of the options that `add` made for a dataclass."""
+    """The values, by field, of the options that `add` made for a dataclass."""
     values = {}
     for name, one in settings_of(kind).items():
         if is_dataclass(one.kind) and (inner := values_of(options, one.kind)):
@@ -280,12 +281,12 @@ def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
 
 
 def is_number(option: str, text: str) -> bool:
-    """Whether an option's text is a whole number without a sign, not a file or ids.
+    """Whether an option's text is a whole number without a sign. If it is not, the text names a file or ids.
 
     Raises
     ------
     SpaceError
-        A number of more digits than any row has.
+        The number has more digits than any number of rows can have.
     """
     number = text.isascii() and text.isdecimal()
     if number and len(text) > _MOST_DIGITS:
@@ -297,10 +298,10 @@ def is_number(option: str, text: str) -> bool:
 
 
 def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
-    """Whether to read these places shard by shard.
+    """Whether these places are read shard by shard.
 
-    A folder that can be loaded as one space, such as a saved dataset or the shards of one table, is read by
-    shard only with --shards.
+    Some folders can also be loaded into memory as one space, such as a saved dataset or the shards of one
+    table. These are read by shard only with --shards.
     """
     if options.shards or any(map(os.path.isfile, places)):  # `Path.is_file` raises an error for a long name
         return options.shards
@@ -315,14 +316,15 @@ def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
     return all(map(is_sharded, places))
 
 
-# Pairs of spaces, and the anchors between them.
+# Load the spaces of a command, and choose the anchors between them.
 
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """The spaces that a user names; with --pair-by-row, row numbers become their ids. Suspects of an audit in
-    the file of --anchors are not scored.
+    """Return the specs and the spaces that a user names. With --pair-by-row, row numbers become their ids. If
+    the file of --anchors is that of an audit, its suspects are not scored.
 
-    Raises a SpaceError for unequal numbers of rows with --pair-by-row, or as `read_links` and `load`.
+    Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `read_links` and
+    `load`.
     """
     links, specs = getattr(options, "links", None), list(map(space_spec, names))
     if links:
@@ -332,7 +334,7 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
 
         pairs, kinds = read_links(links, "--links")
         sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
-        # The target takes the ids of its partners; only pairs that the user gave are scored.
+        # The rows of the target take the ids of their partners. Only pairs that the user gave are scored.
         specs[1] = renamed_spec(specs[1], put_pairing(Store(), pairs, sure), f"{specs[1].name} · linked")
     if removed := suspects_of(options):
         specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
@@ -342,9 +344,9 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
 def loaded_spaces(
     options: argparse.Namespace, specs: Sequence[SpaceSpec]
 ) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """Spaces from their specs; with --pair-by-row, row numbers become their ids.
+    """Load spaces, and return their specs and the spaces. With --pair-by-row, row numbers become their ids.
 
-    Raises a SpaceError for unequal numbers of rows with --pair-by-row, or as `load`.
+    Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `load`.
     """
     by_row = getattr(options, "pair_by_row", False)
     specs = list(map(numbered_spec, specs) if by_row else specs)
@@ -359,8 +361,9 @@ def loaded_spaces(
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default `usual_anchors`.
-    If enough links are unconfirmed, which are never scored, anchors are chosen among these.
+    """The ids of the anchors. If --anchors is a number (by default `usual_anchors`), so many anchors are
+    chosen in this space by --strategy. Unconfirmed links are never scored, so if there are enough of them,
+    anchors are chosen among them. If --anchors gives ids, these are the anchors.
     """
     anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:
@@ -373,7 +376,8 @@ def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ..
 
 
 def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[str, ...]:
-    """``"300"`` as a number; else the distinct ids in a file, one per line, or separated by commas."""
+    """The value of --anchors: a number, such as ``"300"``, or distinct ids. Ids are separated by commas, or
+    are the lines of a file."""
     if text is None:
         return usual
     if is_number("--anchors", text):
@@ -413,18 +417,18 @@ def _path_of(anchors: str) -> Path:
     except SpaceError:
         if "," not in anchors:
             raise
-        return Path()  # many ids are longer than a path can be
+        return Path()  # a list of many ids is longer than a path can be
 
 
 def _ids_in(path: Path) -> list[str] | None:
-    """The lines of a file of ids; None of a file of links."""
+    """The lines of a file of ids; None for a file of links."""
     from relcore.linking.link import is_links
 
     return None if is_links(path) else read_lines(path, "one id per line")
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:
-    """The ids that an audit, in the file of --anchors, found to be wrongly paired."""
+    """The ids that an audit found to be wrongly paired, if the file of --anchors is that of an audit."""
     text = getattr(options, "anchors", None)
     if not isinstance(text, str) or not (path := _path_of(text)).is_file():
         return []
@@ -438,7 +442,7 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
 def pair_settings(
     specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The settings that recipes of figures of this pair share, see `ComparisonRecipe`."""
+    """The settings that the recipes of all figures of this pair have (see `ComparisonRecipe`)."""
     from relcore.maps.pane_maps import ViewSpec
     from relcore.maps.reduction import ReductionSpec
 
@@ -447,26 +451,26 @@ def pair_settings(
     return {"source": specs[0], "target": specs[1], "anchors": anchors, **looks, **digests}
 
 
-_WIDTH = 20  # of a bar
-_ERASE = "\r\x1b[2K"  # the line
-_EVERY = 30.0  # seconds between lines without a terminal
+_WIDTH = 20  # characters of a bar
+_ERASE = "\r\x1b[2K"  # erases the line
+_EVERY = 30.0  # seconds between lines, if stderr is no terminal
 
 
 def finish(options: argparse.Namespace, report: Report) -> int:
-    """Write the recipe, print the report, and return the exit code: 1 after an alarm."""
+    """Write the recipe, print the report, and return the exit code, which is 1 after an alarm."""
     figures = [*report.figures.values()]
     if getattr(options, "recipe", None) and figures:
         write(options.recipe, figures[0]().bytes("json", full_paths=options.full_paths))
     written = getattr(options, "output", None)
     if written and getattr(options, "suffixes", {}).get("output") is REPORT_FILES:
         write(written, _text(report, REPORT_FILES[written.suffix.lower()]).encode())
-    with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; the exit code is kept
+    with suppress(BrokenPipeError):  # a reader such as `head` stopped reading; keep the exit code
         print(_text(report, options.format, str(written or "")).removesuffix("\n"))
     return int(bool(report.facts.get("alarm")))
 
 
 def _text(report: Report, kind: str, written: str = "") -> str:
-    """The report in one of the formats of --format; two of them name the file that was `written`."""
+    """The report in a format of --format. In two of the formats it names the file that was `written`."""
     rows = next((table.rows for table in report.tables if table.rows is not None), None)
     if kind == "json":
         record = report.record(**({"output": written} if written else {}))
@@ -480,8 +484,8 @@ def _text(report: Report, kind: str, written: str = "") -> str:
 
 @dataclass
 class Bar(AbstractContextManager):
-    """A progress bar on stderr, erased at the end. If stderr is no terminal, as in a job's log, a line every
-    half minute; nothing with --quiet.
+    """A progress bar on stderr, which is erased at the end. If stderr is no terminal, as in a job's log, a
+    line is printed every half minute. With --quiet, nothing is printed.
     """
 
     options: argparse.Namespace
@@ -489,7 +493,7 @@ class Bar(AbstractContextManager):
     _next: float = field(default_factory=lambda: time.monotonic() + _EVERY)
 
     def show(self, done: float, total: float, text: str = "", *_) -> None:
-        """Draw how much is done, and a text."""
+        """Draw the share that is done, and a text."""
         if self.options.quiet:
             return
         share = min(1.0, done / total) if total else 0.0
@@ -503,7 +507,7 @@ class Bar(AbstractContextManager):
         print(f"{_ERASE}{line}", end="", file=sys.stderr, flush=True)
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """`show` an event that a job reports."""
+        """Show an event that a job reports."""
         self.show(event["done"], event["total"], event["message"])
 
     def __exit__(self, *_) -> None:
@@ -511,11 +515,11 @@ class Bar(AbstractContextManager):
             print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
-AT_ONCE_SECONDS = 2.0  # starting processes takes longer
+AT_ONCE_SECONDS = 2.0  # a shorter job is not worth the start of a process
 
 
 class InPlace(JobQueue):
-    """A job queue in this process: `submit` runs the job before it returns."""
+    """A job queue without other processes: `submit` runs the job before it returns."""
 
     def __init__(self, bar: Bar) -> None:
         super().__init__(n_workers=1)
@@ -533,11 +537,12 @@ class InPlace(JobQueue):
 
 @contextmanager
 def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
-    """A job queue: on the cluster of --scheduler, else with at most one process per job on this machine. A
-    single job, and all jobs without Dask (the extra ``cluster``), run in this process.
+    """A job queue on the cluster of --scheduler. Without that option, it has at most one process per job on
+    this machine. A single job runs in this process, and so do all jobs if Dask (the extra ``cluster``) is
+    missing.
     """
     cluster = JobQueue(options.scheduler)
-    # Another process takes seconds to start and to import the libraries again.
+    # Another process would take seconds to start and to import the libraries again.
     if (n_jobs == 1 or find_spec("distributed") is None) and not cluster.address:
         with Bar(options) as bar:
             yield InPlace(bar)
@@ -549,8 +554,8 @@ def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Jo
             cluster.start()
         yield cluster
     except KeyboardInterrupt:
-        # In a terminal the processes received the signal, too, and may be half closed. Whatever they answer,
-        # the interrupt decides.
+        # In a terminal the other processes received the signal, too, and may be partly closed. Their errors
+        # do not matter: the interrupt decides.
         with Bar(options) as bar, suppress(Exception):
             bar.show(0, 1, "stopping")
             cluster.close()
@@ -560,12 +565,12 @@ def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Jo
 
 
 def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
-    """Wait for jobs, with a bar; Ctrl-C stops them.
+    """Wait for jobs and show a progress bar. Ctrl-C stops the jobs.
 
     Raises
     ------
     JobQueueError
-        One failed.
+        A job failed.
     """
     with Bar(options) as bar:
         try:
@@ -573,7 +578,7 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
                 bar.show(*_standing(jobs))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            for job in jobs if queue.address else ():  # processes of this machine end with the queue
+            for job in jobs if queue.address else ():  # processes of this machine end with the queue anyway
                 job.cancel()
             raise
     for job in jobs:
@@ -581,7 +586,8 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
-    """The work done, the total, and a text: message and time left of the first running job."""
+    """Return the work that is done, the total, and a text: the message of the first running job, and its time
+    left."""
     known = [(job, job.status()) for job in jobs]
     shares = (status.done / status.total if status.total else 0.0 for _, status in known if not status.ended)
     ended = sum(status.ended for _, status in known)
@@ -594,7 +600,8 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
 def result_of(
     task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
 ) -> Result:
-    """The result of a task: from the store, computed here if that is quick, else by a job."""
+    """The result of a task. It is read from the store if it is there. Otherwise it is computed, in this
+    process if that is quick, or by a job."""
     return all_computed([task], specs, spaces, options)[0]
 
 
@@ -604,7 +611,7 @@ def all_computed(
     spaces: Sequence[LatentSpace],
     options: argparse.Namespace,
 ) -> list[Result]:
-    """`result_of` for several tasks on the same spaces; their jobs run in parallel."""
+    """The results of several tasks on the same spaces, as from `result_of`. Their jobs run in parallel."""
     store, known = Store(), {task.key(spaces): task for task in tasks}
     results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
     missing = {key: task for key, task in known.items() if key not in results}
@@ -614,7 +621,7 @@ def all_computed(
     if missing and not at_once:
         try:
             store.require_writable()
-        except StoreError:  # no job could save its result
+        except StoreError:  # the store is not writable, so no job could save its result
             at_once = True
     if missing and at_once:
         with Bar(options) as bar:
@@ -635,22 +642,23 @@ def all_computed(
 def written(
     sentence: str = "", notes: Sequence[str] = (), facts: Mapping[str, Any] | None = None, **row: Any
 ) -> Report:
-    """The report on a file that a command wrote: a sentence, and the columns of one row."""
+    """The report on a file that a command wrote. It has a sentence, and a table with one row."""
     return Report(sentence, [Table("written", pd.DataFrame([row]))], facts or {}, notes)
 
 
-# Folders of shards.
+# Commands on folders of shards.
 
 
 @contextmanager
 def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, *tuple[ShardedSpace, ...]]]:
-    """A runner of passes over shards, with a progress bar, and the spaces at these places.
+    """Within the block, yield a runner of passes over shards, with a progress bar, and the spaces at these
+    places.
 
     Raises
     ------
     SpaceError
-        Options that shards do not support: a recipe, because a figure cannot load shards, and pairing by row
-        order.
+        An option is given that shards do not support: a recipe, because a figure cannot load shards, or
+        pairing by row order.
     """
     if getattr(options, "recipe", None):
         raise SpaceError(
@@ -678,8 +686,8 @@ def report_over_shards(
     report: Callable[..., Report],
     anchored: bool = True,
 ) -> Report:
-    """The report of a job on folders of shards: ``report(result, facts about the passes, *spaces)`` of the
-    result of `job(runner, anchors, *spaces)`.
+    """Run a job on folders of shards, and return its report. The result is that of ``job(runner, anchors,
+    *spaces)``. The report is ``report(result, facts about the passes, *spaces)``.
     """
     with shards(options, *places) as (run, *spaces):
         result = job(run, anchors_by_shard(options, spaces[0]) if anchored else 0, *spaces)
@@ -687,12 +695,12 @@ def report_over_shards(
 
 
 def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:
-    """The anchors of --anchors for a space that is read shard by shard: a number to draw, or ids.
+    """The anchors of a space that is read shard by shard: the number of anchors to draw, or their ids.
 
     Raises
     ------
     SpaceError
-        Another strategy than "random", which needs all rows at once.
+        The strategy is not "random". Other strategies need all rows at once.
     """
     if options.strategy != "random":
         raise SpaceError(
@@ -710,13 +718,14 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
 def samples(
     options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()
 ) -> tuple[list[SpaceSpec], list[LatentSpace], list[str]]:
-    """The spaces at these places in memory, as samples if they are folders of shards; and sentences about the
-    samples.
+    """Load the spaces at these places. Return their specs, the spaces, and sentences about samples. From
+    folders of shards, samples are drawn.
 
     Raises
     ------
     SpaceError
-        Folders of shards beside other spaces: a sample would share hardly any rows with them.
+        Only some of the places are folders of shards. A sample would share hardly any rows with the other
+        spaces.
     """
     sharded = [is_by_shard(options, place) for place in places]
     if not any(sharded):

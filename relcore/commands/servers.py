@@ -1,5 +1,5 @@
-"""The commands that serve until they are stopped: the app; and tools for agents (mcp), where a call runs a
-command in its own process.
+"""The commands that serve until they are stopped: app, and mcp, which serves tools to agents. A call of a
+tool runs a command in its own process.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run_app(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
     shared = options.share or access.is_shared()
-    os.environ.pop(access.ENVIRONMENT, None)  # whoever runs the command opens these files to everybody
+    os.environ.pop(access.ENVIRONMENT, None)  # the user decides here which files everybody may read
     specs = [records.to_json(spec) for spec in specs_of_names(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
@@ -88,7 +88,7 @@ def run_app(options: argparse.Namespace) -> None:
         )
     if options.no_token:
         environment[access.NO_TOKEN] = "1"
-    package = Path(__file__).parents[1]  # from a wheel, which contains the app; else from the checkout
+    package = Path(__file__).parents[1]  # a wheel contains the app; in a checkout it lies beside relcore
     root = package / "_app" if (package / "_app").is_dir() else package.parent
     place = root / "app"
     start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
@@ -98,9 +98,10 @@ def run_app(options: argparse.Namespace) -> None:
 
 
 def specs_of_names(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
-    """The spec of each name, with full paths; all are loaded once, so that errors appear here.
+    """The specs of the spaces that a user names, with full paths. All spaces are loaded once, so that errors
+    appear now.
 
-    With `options`, folders that are too large are replaced by samples.
+    With `options`, a folder of shards that is too large is replaced by a sample.
     """
     specs = []
     for name in names:
@@ -112,8 +113,8 @@ def specs_of_names(names: list[str], options: argparse.Namespace | None = None) 
 
 
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
-    """The sample of a folder of shards, drawn with a progress bar if the store lacks it; [] for another
-    space."""
+    """The spec of the sample of a folder of shards, as a list; [] for other spaces. If the store lacks the
+    sample, it is drawn with a progress bar."""
     from relcore.sharded.operations import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 
@@ -121,7 +122,7 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     folder = is_address(name) or os.path.isdir(access.expand_home(name))
     if not folder or (index is not None and index.where != name):
         return []
-    if not asked and find_spec("fsspec") is None:  # a folder of checkpoints needs none
+    if not asked and find_spec("fsspec") is None:  # a folder of checkpoints needs no fsspec
         return []
     space = ShardedSpace.open(name) if asked else too_large(name)
     if space is None:
@@ -136,7 +137,7 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
 
 
 def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
-    """The spec of a file or an index that leads to the same place from any folder."""
+    """The spec with a full path, so that it leads to the same file or index from any folder."""
     if spec.source not in ("file", "index"):
         return spec
     options = dict(spec.options)
@@ -145,7 +146,8 @@ def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(options.items()))
 
 
-# The commands that answer a question and write no file, with the arguments that ensure this.
+# The commands that an agent may call. They answer a question and write no file; the arguments given here
+# ensure that.
 TOOLS: dict[str, dict[str, str]] = {
     "available": {},
     "compare": {},
@@ -155,9 +157,9 @@ TOOLS: dict[str, dict[str, str]] = {
     "check": {},
     "link": {},
 }
-_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # decided by the server
+_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that the server decides
 _CHILD = "import sys; from relcore.commands.servers import answer; sys.exit(answer(sys.argv[1:]))"
-_MOST_ITEMS, _MOST_TEXTS = 100, 10  # limits of a list, and of ids, in an answer to an agent
+_MOST_ITEMS, _MOST_TEXTS = 100, 10  # the most rows and the most ids in an answer to an agent
 _LIMITS = (
     f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
     " place, as relscope mcp PLACE"
@@ -210,12 +212,13 @@ def run_mcp(options: argparse.Namespace) -> None:
             [sys.executable, "-P", "-c", _CHILD, *command, "--quiet"],
             check=False,
             env=environment,
-            cwd=next(filter(os.path.isdir, readable), None),  # relative paths start there
+            cwd=next(filter(os.path.isdir, readable), None),  # the folder where relative paths start
         )
         return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     def result(code: int, out: str, err: str) -> types.CallToolResult:
-        """The answer to an agent: exit codes 0 and 1 (an alarm) are answers; all other codes are errors."""
+        """The answer to an agent. Exit code 1 means an alarm, so 0 and 1 are answers. All other codes are
+        errors."""
         told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
         answered = code in (0, 1) and bool(out)
         record = short_record(out) if answered else None
@@ -235,8 +238,8 @@ def run_mcp(options: argparse.Namespace) -> None:
 
 
 def _environment(places: Sequence[str]) -> dict[str, str]:
-    """The environment of the commands: as in a shared app, they may only read these places, see
-    `relcore.base.access`."""
+    """The environment in which commands run. As in a shared app, they may read only these places (see
+    `relcore.base.access`)."""
     opened = []
     for text in places:
         index = parse_place(text)
@@ -254,7 +257,7 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
 
 
 def answer(arguments: Sequence[str]) -> int:
-    """Run a command for an agent, which may read only open paths."""
+    """Run a command for an agent, and return its exit code. The command may read only open paths."""
     from relcore.cli import main
 
     access.set_asker(lambda: access.AccessContext(limits=_LIMITS))
@@ -263,7 +266,7 @@ def answer(arguments: Sequence[str]) -> int:
 
 def need_open(options: argparse.Namespace) -> None:
     """Raise a SpaceError unless the caller may read every path among these values. Spaces are checked again
-    on loading; judgements, pairs and thresholds are checked only here.
+    when they are loaded. Judgements, pairs and thresholds are checked only here.
     """
     for value in vars(options).values():
         for one in value if isinstance(value, list | tuple) else [value]:
@@ -283,12 +286,12 @@ def _need_open_name(text: str) -> None:
         access.need_own_machine(text)
         return
     place = access.expand_home(index.where if index else text.partition("#")[0])
-    # Also for links: the answer must not reveal what a link to the outside leads to.
+    # Links are refused, too: the answer must not reveal where a link out of the folder leads.
     if place.is_absolute() or ".." in place.parts or any(map(os.path.lexists, [place, *place.parents[:-1]])):
         access.readable_path(place)
 
 
-# The tools, from the commands' parsers.
+# The tools are made from the parsers of the commands.
 
 
 @cache
@@ -299,7 +302,8 @@ def _parser(name: str) -> argparse.ArgumentParser:
 
 
 def _arguments(name: str) -> Iterator[argparse.Action]:
-    """The arguments that an agent may set: all but files to write and settings that the server decides."""
+    """The arguments that an agent may set. Files that are written and options that the server decides are
+    excluded."""
     for action in _parser(name)._actions:
         hidden = action.help in (None, argparse.SUPPRESS) or isinstance(action, argparse._HelpAction)
         if not (hidden or written(action) or action.dest in {*_OURS, "format", *TOOLS[name]}):
@@ -334,12 +338,12 @@ def _type(action: argparse.Action) -> dict[str, Any]:
 
 
 def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
-    """The command line of a call.
+    """The command line for a call of a tool.
 
     Raises
     ------
     SpaceError
-        No such tool or argument; a value of another type; a name that could be read as an option.
+        The tool or an argument is unknown, a value has another type, or a name looks like an option.
     """
     if name not in TOOLS:
         raise SpaceError(f"expected one of {', '.join(TOOLS)}, got {name!r:.80}{did_you_mean(name, TOOLS)}")
@@ -377,8 +381,8 @@ def _text(action: argparse.Action, value: Any) -> str:
 
 
 def short_record(text: str) -> dict[str, Any]:
-    """The report of a command. Long lists come last and are cut after 100 rows or 10 ids; `left_out` counts
-    the rest."""
+    """The report of a command as a dict. Long lists come last. They are cut after 100 rows or 10 ids, and
+    `left_out` tells how many are missing."""
     record, left_out = json.loads(text), {}
     for name, value in list(record.items()):
         texts = isinstance(value, list) and all(isinstance(one, str) for one in value)

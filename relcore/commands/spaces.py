@@ -1,4 +1,4 @@
-"""The commands on spaces: drift, maps, links, heads, universes, projections, adapters, pictures."""
+"""The commands on spaces: audit, drift, invert, link, stitch, universe, project, adapt, export and figure."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 
 class _PrintThresholds(argparse.Action):
-    """An option that prints the bundled file and ends, as --version does."""
+    """An option that prints the default thresholds and ends the command, as --version does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
         print(default_file(), end="")
@@ -201,7 +201,7 @@ def run_invert(options: argparse.Namespace) -> Report:
     anchors = anchors_of(options, pair.source)
     inversion = invert_pair(pair, anchors, spec)
     source, target = side_names(pair, spec.route)
-    if options.output:  # in the target's coordinates
+    if options.output:  # the rows are in the target's coordinates
         labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
         write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
@@ -233,7 +233,7 @@ class LinkOptions:
     suffixes={"output": LINK_FILES},
     output=f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of"
     " all links down to it.",
-    more=lambda parser: parser.set_defaults(anchors=None),  # depends on the rows
+    more=lambda parser: parser.set_defaults(anchors=None),  # the usual number depends on the rows
 )
 def run_link(options: argparse.Namespace) -> Report:
     n_seeds, pairs = options.seeds if options.hide else 0, ()
@@ -243,7 +243,7 @@ def run_link(options: argparse.Namespace) -> Report:
         n_seeds = 0
     elif options.pairs is not None:
         n_seeds, pairs = 0, known_pairs(expand_home(options.pairs), "--pairs")
-    sides = tuple(zip(*pairs, strict=True))  # every sample of shards contains these ids
+    sides = tuple(zip(*pairs, strict=True))  # samples of shards always contain these ids
     specs, spaces, sampled = samples(options, (options.source, options.target), sides)
     spec = _links_spec(options, n_seeds, pairs, *spaces)
     outcome = result_of(spec, specs, spaces, options)
@@ -322,14 +322,14 @@ def run_stitch(options: argparse.Namespace) -> Report:
 def _stitch_spec(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The settings that the options give, with the page's defaults."""
+    """The settings that the options give. The defaults are those of the page."""
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
     given = options.test_fraction is not None
     test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
     values = values_of(options, StitchSpec)
-    values["methods"] = tuple(name for name in METHODS if name in options.methods)  # in the page's order
+    values["methods"] = tuple(name for name in METHODS if name in options.methods)  # in the order of the page
     values["test_fraction"] = options.test_fraction if given else TEST_FRACTION
     spec = StitchSpec(**values, random_states=tuple(range(options.states)), test_ids=test_ids)
     n = len(shared.targets)
@@ -552,7 +552,8 @@ def run_adapt(options: argparse.Namespace) -> Report:
 
 @contextmanager
 def _readable(text: str) -> Iterator[StorePlace]:
-    """The place of the rows; a space without a store is first written as a table, which is read in blocks."""
+    """Within the block, the place from which rows are read. A space without a store is first written as a
+    table, which can be read in blocks."""
     if place := parse_place(text):
         yield place
         return

@@ -1,8 +1,8 @@
 """Maps of a pair in one representation, computed in blocks of rows.
 
-The rows of a space relative to anchors by cosine are R = U B, where U (n, d) are the unit rows and B (d, k)
-the unit anchors. The moments of R follow from those of U, which do not depend on the anchors. Its scores on
-the axes V are U (B V), so R is never formed.
+With cosine similarity, the relative rows of a space are R = U B, where U (n, d) are the unit rows and B (d,
+k) are the unit anchors. The moments of R follow from those of U, which do not depend on the anchors. The
+scores of R on the axes V are U (B V), so R is never formed.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from relcore.spaces.space import LatentSpace, Match
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
 COLUMN = "column:"
-MOST_PIVOTS = 20  # the number of distinguishable colours
+MOST_PIVOTS = 20  # people can distinguish so many colours
 NEARLY_ALL = 0.99
-_CLUSTERED = 20_000  # largest sample of rows from which default pivots are chosen
+_CLUSTERED = 20_000  # default pivots are chosen from a sample of at most so many rows
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
 @dataclass(frozen=True)
 class ViewSpec:
-    """The settings that choose rows and colours.
+    """The settings that choose which rows are drawn and how they are coloured.
 
     Attributes
     ----------
     pivots : tuple of str
-        Ids, each drawn with its neighbourhood in one colour; at most `MOST_PIVOTS`.
+        Ids of rows, at most `MOST_PIVOTS`. Each pivot is drawn with its neighbourhood in one colour.
     n_nearest : int
-        Rows of each neighbourhood, including the pivot itself.
+        The number of rows in each neighbourhood, including the pivot itself.
     everything : bool
-        Also draw all other rows, in grey.
+        Whether all other rows are drawn, too, in grey.
     color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
-        What a colour shows: the nearby pivot, the row's label, a number, or a column of a space's table. The
-        last two need both spaces, see `compare.columns.with_color_column`.
+        What a colour shows: the nearest pivot, the label of a row, a number, or a column of a space's table.
+        Numbers and columns need both spaces (see `compare.columns.with_color_column`).
     show_anchors : bool
-        Draw the anchors as stars; anchors that the view lacks are added.
+        Whether anchors are drawn as stars. Anchors that the view lacks are added.
     """
 
     pivots: tuple[str, ...] = DEFAULT_PIVOTS
@@ -87,14 +87,15 @@ def need_color(setting: str, color_by: str) -> None:
 
 @dataclass(frozen=True)
 class View:
-    """The rows to draw (m,), ascending, with a class per row (−1: none), or `values` (m,) and their scale."""
+    """The numbers of the drawn rows (m,), ascending. Each row has a class (−1 for none), or a value in
+    `values` (m,) with their scale."""
 
     rows: np.ndarray
     categories: np.ndarray
     category_names: tuple[str, ...]
-    scale: ColorScale | None = None  # if the categories are its steps
+    scale: ColorScale | None = None  # given if the categories are steps of a scale
     values: np.ndarray | None = None
-    about: str = ""  # further facts about the colours, for the caption
+    about: str = ""  # more about the colours, for the caption
 
     @cached_property
     def digest(self) -> str:
@@ -102,10 +103,10 @@ class View:
 
 
 def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
-    """The rows and colours of this space by `spec`."""
+    """The rows of this space that `spec` chooses, and their colours."""
     belongs = _nearest_pivots(space, spec)
     near = belongs >= 0
-    # Leaving out a few rows of many would only raise the question which ones.
+    # If only a few of many rows were left out, readers would ask which ones.
     drawn = np.ones(len(space), dtype=bool) if spec.everything or near.mean() > NEARLY_ALL else near
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
@@ -116,13 +117,13 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
 
 
 def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
-    """These rows in the colours of labels or pivots. Errors as in `make_view`."""
+    """The view of these rows, coloured by labels or pivots. Raises the errors of `make_view`."""
     return _color_view(space, spec, rows, _nearest_pivots(space, spec))
 
 
 def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
-        # A number alone would look like the name of the colour.
+        # A number alone would look like the name of a colour.
         names = tuple(f"near row {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
         return View(rows, belongs[rows], names)
     if space.labels is None:
@@ -133,7 +134,7 @@ def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: n
 
 
 def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
-    """At most `n_most` of the view's rows, a random sample."""
+    """The view, reduced to a random sample of at most `n_most` rows."""
     if len(view.rows) <= n_most:
         return view
     kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
@@ -142,7 +143,8 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
 
 
 def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
-    """The pivot whose neighbourhood contains each row, (n,); of two the nearer one, −1 for none."""
+    """The index of the pivot whose neighbourhood contains a row, for each row, (n,); −1 for none. If there
+    are several, the nearest one."""
     belongs = np.full(len(space), -1)
     if not spec.pivots:
         return belongs
@@ -158,13 +160,14 @@ def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
 
 
 def default_pivots(space: LatentSpace) -> tuple[str, ...]:
-    """Five ids: the usual words if the space has them, else rows far apart from each other."""
+    """The ids of five pivots: the usual words, if the space has them. Otherwise rows that are far from each
+    other."""
     if space.index.isin(DEFAULT_PIVOTS).sum() == len(DEFAULT_PIVOTS):
         return DEFAULT_PIVOTS
     from relcore.represent.similarity import select_anchors
 
     strategy = "k-means" if len(space) > 100 else "random"
-    if len(space) > _CLUSTERED:  # k-means of all rows would delay the first picture
+    if len(space) > _CLUSTERED:  # k-means on all rows would delay the first picture
         space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
         strategy = "farthest-point"
     n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))
@@ -172,24 +175,24 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
 
 
 def default_view(space: LatentSpace) -> ViewSpec:
-    """All rows coloured by class if the space has 2 to `MOST_PIVOTS` labels and no word counts; else a
-    few pivots with their neighbours."""
+    """The settings of the first view. If the space has 2 to `MOST_PIVOTS` labels and no word counts, all rows
+    are coloured by class. Otherwise a few pivots are drawn with their neighbours."""
     classes = set() if space.labels is None or space.counts is not None else set(space.labels) - {""}
     labelled = 2 <= len(classes) <= MOST_PIVOTS
     return ViewSpec(default_pivots(space), everything=labelled, color_by="labels" if labelled else "pivots")
 
 
-_FEW = 2**23  # numbers in the unit rows that are kept: 32 MB
+_FEW = 2**23  # most numbers in unit rows that are kept (32 MB)
 Picture = tuple[list[np.ndarray], str]
-_NEAR = 3  # nearest drawn rows by which other rows are placed on maps that are not affine
-OWN = "own"  # the absolute rows, with a separate map for each space
-TWO = "two"  # the similarities to the first two anchors, as the axes of the map
+_NEAR = 3  # on maps that are not affine, a row is placed by so many nearest drawn rows
+OWN = "own"  # the pane of the absolute rows, with a separate map for each space
+TWO = "two"  # the pane whose axes are the similarities to the first two anchors
 PANES = (OWN, *REPRESENTATIONS, TWO)
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """The part of all maps that does not depend on the anchors: the mean (d,), the moments of the drawn
+    """Everything about the drawn rows that does not depend on the anchors: the mean (d,), the moments of the
     unit rows, and these rows (m, d) if they are few."""
 
     mean: np.ndarray
@@ -211,24 +214,26 @@ DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
 
 
 def representation_of_pane(pane: str, spec: ReductionSpec) -> tuple[str, ReductionSpec]:
-    """The representation that a pane shows, and the reduction of its maps."""
+    """Return the representation that a pane shows, and the reduction of its maps."""
     return ("absolute", replace(spec, fit="apart")) if pane == OWN else (pane, spec)
 
 
 def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec) -> tuple[str, ...]:
-    """The distinct panes to draw: absolute spaces without a common map have a pane each."""
+    """The distinct panes that are drawn. If the absolute spaces have no common map, each is drawn in its own
+    map."""
     shared = fitting_reduction(widths, spec).fit == "first"
     return tuple(dict.fromkeys(OWN if pane == "absolute" and not shared else pane for pane in panes))
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
-    """`spec`, changed so that each space is fitted by itself if the widths differ."""
+    """The reduction `spec`. If the widths of the spaces differ, it is changed so that each space has its own
+    map."""
     return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
-    """A note on how the coordinates of a pane were computed: `n_sampled` rows were fitted by PCA; UMAP
-    may be fitted on a part of `n_rows`."""
+    """A note that tells how the coordinates of a pane were computed. `n_sampled` is the number of rows on
+    which PCA was fitted. UMAP may be fitted on only a part of the `n_rows` rows."""
     title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
     placed = f" fitted on {fitted:,} of {n_rows:,} rows, the others placed by it" if fitted < n_rows else ""
     how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
@@ -246,7 +251,7 @@ def reduce_pair(matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpe
 def pane_matrices(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[np.ndarray]:
-    """The drawn rows of each space in one representation, [(m, d_source), (m, d_target), …]."""
+    """The drawn rows of each space in one representation: [(m, d_source), (m, d_target), …]."""
     if len(rows) == len(matched):
         return list(represent(matched, pane, anchors, spec))
     maps = representation_maps(matched, pane, anchors, spec)
@@ -256,7 +261,7 @@ def pane_matrices(
 def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
-    """`pane_matrices` in blocks of rows, without forming any of them."""
+    """The blocks of rows of each matrix of `pane_matrices`. No matrix is formed as a whole."""
     spaces, maps = matched.spaces, representation_maps(matched, pane, anchors, spec)
 
     def in_blocks(derived: DerivedRows) -> Iterator[np.ndarray]:
@@ -274,12 +279,13 @@ def pca_pair(
     spec: ReductionSpec,
     directions_of: DirectionsOf = Directions.of,
 ) -> Picture:
-    """Coordinates (m, c) of the drawn rows of each space by PCA, and a note on how they were computed.
+    """Return the coordinates (m, c) of the drawn rows of each space by PCA, and a note that tells how they
+    were computed.
 
-    For similarities that are linear in the unit rows, PCA uses their moments, which `directions_of` may
-    cache. Others are reduced as a matrix up to `SAMPLED_ROWS` rows; with more, a sample gives the axes, and
-    scores are computed by block. Raises SpaceError for fewer than three rows, and as `represent` and
-    `reduce_spaces`.
+    If similarities are linear in the unit rows, PCA uses the moments of these rows, which `directions_of` may
+    cache. Other similarities are reduced as a matrix if there are at most `SAMPLED_ROWS` rows. With more
+    rows, the axes come from a sample, and scores are computed block by block. Raises a SpaceError for fewer
+    than three rows, and the errors of `represent` and `reduce_spaces`.
     """
     pane, spec = representation_of_pane(pane, spec)
     if pane == TWO:
@@ -312,8 +318,8 @@ def pca_pair(
 def by_two_anchors(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], projection: ProjectionSpec
 ) -> Picture:
-    """The similarities (m, 2) of the drawn rows of each space to the first two anchors, as the axes of the
-    map; and a note that names the anchors. A single anchor is both axes.
+    """Return the similarities (m, 2) of the drawn rows of each space to the first two anchors, which are the
+    axes of the map, and a note that names the anchors. If there is only one anchor, it is both axes.
     """
     two = tuple(anchors[:2])
     pictures = pane_matrices(matched, rows, two, projection, "relative")
@@ -331,10 +337,11 @@ def coordinates_on_maps(
     maps: Sequence[np.ndarray],
     affine: bool = True,
 ) -> list[np.ndarray]:
-    """Coordinates (e, c) of the rows `others` on the maps (m, c) of `rows`.
+    """The coordinates (e, c) of the rows `others` on the maps (m, c) of `rows`, for each space.
 
-    `affine`: the maps are affine in the rows, as PCA's are. These are found by least squares, whichever way
-    the coordinates were turned. Otherwise each row is placed at the mean of its `_NEAR` nearest drawn rows.
+    `affine` says that the maps are affine functions of the rows, as in PCA. Such a function is found by least
+    squares, even if the coordinates were rotated. Otherwise each row is placed at the mean of its `_NEAR`
+    nearest drawn rows.
     """
     pane, _ = representation_of_pane(pane, ReductionSpec())
     if pane == TWO:
@@ -365,9 +372,9 @@ def map_pair(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> Picture:
-    """As `pca_pair`, by any reduction method.
+    """Return coordinates and a note as `pca_pair` does, for any reduction method.
 
-    UMAP places rows beyond its sample in the same blocks as the app's job, because other blocks round
+    UMAP places rows beyond its sample in the same blocks as the job of the app. Other blocks would round
     differently, which is visible.
     """
     pane, spec = representation_of_pane(pane, spec)
@@ -388,8 +395,8 @@ def map_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The drawn rows of a space in a representation that is not formed: U times a basis B, or U itself. Also
-    the moments of U, or of a sample of it.
+    """The drawn rows of a space in a representation that is never formed: U times a basis B, or U itself. It
+    also has the moments of U or of a sample of its rows.
     """
 
     rows: Rows
@@ -409,7 +416,8 @@ class _Drawn:
     def by_rows(
         cls, space: LatentSpace, rows: np.ndarray, fitted: RelativeProjection, random_state: int
     ) -> _Drawn:
-        """Each row is computed twice: for the sample that the axes are fitted on, and for its coordinates."""
+        """Rows that are computed when they are used. A row in the sample is computed twice: to fit the axes,
+        and for its coordinates."""
         drawn = DerivedRows(space.vectors, fitted.transform, rows)
         sample = np.sort(np.random.default_rng(random_state).choice(len(rows), SAMPLED_ROWS, replace=False))
         return cls(drawn, Engine().moments(drawn.of(sample)))
@@ -419,7 +427,7 @@ class _Drawn:
         return self.moments.n if self.moments.n < len(self.rows) else 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        """The leading axes V (k, c) of the rows, and their mean's scores (c,)."""
+        """Return the leading axes V (k, c) of the rows, and the scores (c,) of their mean."""
         axes, mean = principal_axes(self.moments.products, n_components, self.basis), self.moments.means[0]
         return axes, (mean if self.basis is None else mean @ self.basis) @ axes
 
@@ -428,16 +436,16 @@ class _Drawn:
         return Engine().map_rows(self.rows, weights, shift=-offset)
 
 
-# Orientation, for display only: the signs and turns of a map have no meaning, and may change with one more
-# anchor. Each map is turned onto the PCA map of the absolute source rows, which does not depend on the
-# anchors. So maps before and after a change of anchors agree.
+# The orientation of maps, for display only. The signs and the rotation of a map have no meaning, and may
+# change with one more anchor. Therefore each map is rotated onto the PCA map of the absolute source rows,
+# which does not depend on the anchors. Thus maps before and after a change of anchors look alike.
 
 NOTE = "turned for display"
 
 
 def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c); rows
-    that are NaN in either map are ignored.
+    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c). Rows
+    that are NaN in one of the maps are ignored.
     """
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
     if not known.any():
@@ -453,11 +461,12 @@ def orient_pairs(
     pair: Match,
     spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
-    """The maps of each space by representation, each rotated onto its reference, with notes that say so; maps
-    whose axes are anchors stay.
+    """Rotate the maps of each space, by representation, onto a reference, and add this to their notes. Maps
+    whose axes are anchors stay as they are.
 
-    The source's map is turned onto `reference` (n, c). If all spaces are on one map, the others get the same
-    turn, so that equal coordinates stay equal; otherwise each is turned onto the source's map.
+    The source's map is rotated onto `reference` (n, c). If all spaces are on one map, the same rotation is
+    applied to all, so that equal coordinates stay equal. Otherwise the map of each other space is rotated
+    onto the source's map.
     """
     oriented = {}
     for form, ((source, *others), note) in pairs.items():
@@ -479,4 +488,4 @@ def _rotate(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(coordinates @ turn.astype(np.float32))
 
 
-GRID = ("absolute", "relative")  # the rows of the 2 × 2 grid
+GRID = ("absolute", "relative")  # the representations in the rows of the 2 × 2 grid

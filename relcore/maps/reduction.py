@@ -23,32 +23,33 @@ from relcore.engine.training import reproducible
 from relcore.represent.translation import align
 from relcore.runs.store import Context, Progress, Stages, Store, silent
 
-# Stages, named as in the progress of a job.
+# The stages of a reduction, with the names that the progress of a job shows.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
 COMPILING, OTHERS = "preparing UMAP, only the first time", "placing the other rows"
 
 
 @dataclass(frozen=True)
 class ReductionSpec:
-    """The settings of a reduction; all fields are plain JSON values.
+    """The settings of a dimension reduction. All fields are plain JSON values.
 
     Attributes
     ----------
     method : "pca", "umap", "umap-gpu", "tsne" or "tsne-gpu"
-        "-gpu" is by TorchDR, quick on a GPU; its maps differ from those of umap-learn and openTSNE.
+        Methods with "-gpu" use TorchDR, which is quick on a GPU. Its maps differ from those of umap-learn and
+        openTSNE.
     n_components : 2 or 3
     fit : "apart" or "first"
-        A separate map for each space, or all spaces on the map of the first. Only the latter makes distances
-        *between* pictures meaningful (Moschella et al. 2023, Fig. 5).
+        "apart" makes a separate map for each space. "first" puts all spaces on the map of the first one. Only
+        with "first" do distances *between* pictures have a meaning (Moschella et al. 2023, Fig. 5).
     align : bool
-        Rotate, mirror and scale the other pictures onto the first, for display only
-        (`relcore.represent.translation.align`).
+        Whether the other pictures are rotated, mirrored and scaled onto the first one, for display only (see
+        `relcore.represent.translation.align`).
     n_neighbors, min_dist : UMAP's; `n_neighbors` is cut to n - 1.
     perplexity : t-SNE's; cut to (n - 1) / 3.
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
-    max_points : The largest number of rows that t-SNE draws, at random; the others are NaN.
-    random_state : int
-        Also draws the 50,000 rows on which UMAP is fitted if there are more.
+    max_points : The largest number of rows that t-SNE draws. They are a random sample, and all other rows are
+    NaN. random_state : int
+        If there are more than 50,000 rows, it also draws those on which UMAP is fitted.
     """
 
     method: str = setting("pca", choices=REDUCTIONS)
@@ -69,12 +70,13 @@ class ReductionSpec:
 def reduce_spaces(
     matrices: Sequence[np.ndarray | DerivedRows], spec: ReductionSpec, report: Progress | None = None
 ) -> list[np.ndarray]:
-    """Coordinates (n, c) float32 of each matrix (n, d_i), in order; deterministic for a `random_state`.
+    """The coordinates (n, c) of each matrix (n, d_i), in order, as float32. Equal values of `random_state`
+    give equal coordinates.
 
-    umap-learn also takes `DerivedRows`, without ever forming all of them.
+    umap-learn also accepts `DerivedRows`, which are never formed as a whole.
 
-    Raises SpaceError for fewer than 3 rows; for fewer columns than components, except with PCA; for widths
-    that differ with fit="first"; for rows that differ with align.
+    Raises a SpaceError if there are fewer than 3 rows, or fewer columns than components (except with PCA).
+    Other errors are widths that differ, with fit="first", and numbers of rows that differ, with align.
     """
     matrices = [
         X if isinstance(X, DerivedRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices
@@ -96,13 +98,13 @@ def reduce_spaces(
 
 
 def align_maps(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
-    """The maps, with all others rotated onto the first if `spec` asks for it."""
+    """The maps. If `spec` has `align`, all other maps are aligned to the first one."""
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
 
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
-    """Raise the errors of `reduce_spaces` that follow from the shapes."""
+    """Raise those errors of `reduce_spaces` that follow from the shapes alone."""
     n_columns = 1 if spec.method == "pca" else spec.n_components
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
@@ -120,12 +122,12 @@ def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> Non
 
 
 def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:
-    """Approximate seconds of `reduce_spaces` in a new process."""
+    """The approximate seconds that `reduce_spaces` takes in a new process."""
     return sum(seconds for _, seconds in _plan(shapes, spec))
 
 
 def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
-    """The stages of all maps, with their expected seconds on one server core of 2026."""
+    """The stages of all maps, with their expected seconds on one core of a server of 2026."""
     stages: list[tuple[str, float]] = []
     for number, (n, d) in enumerate(shapes, 1):
         if number == 1 or spec.fit == "apart":
@@ -145,7 +147,7 @@ def _stages(n: int, d: int, spec: ReductionSpec, is_first: bool) -> list[tuple[s
     if spec.method == "umap-gpu":
         rest = [(OTHERS, 1e-4 * (n - fitted))] if fitted < n else []
         return [(EPOCHS, 1 + 1e-4 * fitted), *rest]
-    epochs = 500 if fitted <= 10_000 else 200  # umap-learn's
+    epochs = 500 if fitted <= 10_000 else 200  # as in umap-learn
     return [
         *([(COMPILING, 9.0)] if is_first and not _compile.cache_info().currsize else []),
         (NEIGHBOURS, 0.1 + 2.5e-11 * fitted * fitted * d),
@@ -163,38 +165,39 @@ def _placing_seconds(m: int, n: int, d: int) -> float:
     return 2.5e-11 * m * n * d + 3e-4 * m
 
 
-# PCA in blocks of rows: moments in one pass, scores in another.
+# PCA in blocks of rows: one pass computes moments, and a second pass computes scores.
 
-_RANK = 1e-5  # of the longest axis: shorter ones are rounding errors
+_RANK = 1e-5  # of the longest axis; shorter axes are rounding errors
 SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
 def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-    """The leading axes (d, c) of rows with this scatter (d, d), of length 1, largest first; zero beyond the
-    columns or the rank. With a `basis` B (d, k), the axes (k, c) of these rows times B.
+    """The leading axes (d, c) of rows whose scatter matrix is (d, d), largest first. An axis has length 1;
+    beyond the number of columns or the rank, it is zero. With a `basis` B (d, k), the axes (k, c) of the
+    product of these rows and B.
     """
     if basis is not None and basis.shape[1] <= basis.shape[0]:
         scatter, basis = Engine().product(basis.T, Engine().product(scatter, basis)), None
     if basis is None:
         leading = Engine().eigh(scatter)[1][:, : -n_components - 1 : -1]
         return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
-    # For a wide basis, use a smaller matrix (d, d) with the same eigenvalues: Lᵀ B Bᵀ L, where the scatter is
-    # L Lᵀ.
+    # For a wide basis, a smaller matrix (d, d) has the same eigenvalues: Lᵀ B Bᵀ L, where the scatter matrix
+    # is L Lᵀ.
     values, vectors = Engine().eigh(scatter)
     mixed = Engine().product(basis.T, vectors * np.sqrt(np.maximum(values, 0)))
     return _unit_axes(mixed @ principal_axes(Engine().product(mixed.T, mixed), n_components))
 
 
-_MORE = 14  # axes that are iterated beside the wanted ones; more axes need fewer iterations
-_DIRECT = 96  # columns up to which a full decomposition is faster than iterations
-_ITERATIONS, _SETTLED = 40, 1e-9  # of the largest eigenvalue
+_MORE = 14  # number of additional axes in the iteration; with more, fewer iterations are needed
+_DIRECT = 96  # up to so many columns, a full decomposition is faster than the iteration
+_ITERATIONS, _SETTLED = 40, 1e-9  # number of iterations; tolerance, relative to the largest eigenvalue
 
 
 def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
-    """The leading axes (k, p) of rows with this scatter (k, k), p ≥ `n_components`, largest first.
+    """The p ≥ `n_components` leading axes (k, p) of rows whose scatter matrix is (k, k), largest first.
 
-    If it has changed little since the axes `before`, subspace iteration from these needs a few products
-    instead of a decomposition. The signs of the axes are kept.
+    If the matrix has changed little since the axes `before` were computed, subspace iteration from these axes
+    needs only a few products and no decomposition. The signs of the axes are kept.
     """
     k, axes = len(scatter), None
     if before is not None and before.shape[0] == k > _DIRECT:
@@ -210,8 +213,8 @@ def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_compon
 
 
 def _iterate_subspace(scatter: np.ndarray, axes: np.ndarray, n_components: int) -> np.ndarray | None:
-    """The axes by subspace iteration with Rayleigh–Ritz steps (Golub and Van Loan, 8.2); None if it has not
-    settled.
+    """The axes by subspace iteration with Rayleigh–Ritz steps (Golub and Van Loan, 8.2). None if the
+    iteration does not converge.
     """
     for _ in range(_ITERATIONS):
         basis = np.linalg.qr(scatter @ (scatter @ axes))[0]
@@ -230,19 +233,20 @@ def _unit_axes(axes: np.ndarray) -> np.ndarray:
 
 
 def axis_signs(scores: np.ndarray) -> np.ndarray:
-    """A sign per column (c,) that makes the score farthest from zero positive. It does not change when
-    the space is rotated."""
+    """A sign for each column (c,), such that the score farthest from zero becomes positive. A rotation of the
+    space does not change the oriented scores."""
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The rows, of n, on which axes are fitted, ascending: all, or a random sample."""
+    """The numbers of those of n rows on which axes are fitted, ascending. They are all rows or a random
+    sample."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
 
 def _sample(n: int, most: int, random_state: int) -> np.ndarray:
-    """At most `most` of n row numbers, ascending."""
+    """At most `most` of the row numbers 0 … n − 1, drawn at random, ascending."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
@@ -258,7 +262,7 @@ def _pca(
 
 
 class PrincipalAxes(NamedTuple):
-    """A mean (d,) and axes (d, c); calling it with rows (n, d) gives their coordinates (n, c)."""
+    """A mean (d,) and axes (d, c). Call it with rows (n, d) to compute their coordinates (n, c)."""
 
     mean: np.ndarray
     axes: np.ndarray
@@ -268,8 +272,8 @@ class PrincipalAxes(NamedTuple):
 
 
 def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, PrincipalAxes]:
-    """Scores (n, c) of the rows on the leading eigenvectors of their covariance, with the signs of `facing`;
-    and the axes, for other rows.
+    """Return the scores (n, c) of the rows on the leading eigenvectors of their covariance, and the
+    `PrincipalAxes`, which give the scores of other rows. Signs are those of `facing`.
     """
     n, d = first.shape
     need_drawable([first.shape], spec)
@@ -279,7 +283,8 @@ def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, P
         rows = first if len(fitted) == n else DerivedRows(first, np.asarray, fitted)
         axes = principal_axes(engine.moments(rows).products, spec.n_components)
     else:
-        # With fewer rows than columns, the axes follow from the products of the rows, (n, n).
+        # If there are fewer rows than columns, the axes are computed from the inner products of the rows, (n,
+        # n).
         moved = centred(first, mean)
         leading = principal_axes(engine.product(moved, moved.T, np.float32), spec.n_components)
         axes = _unit_axes(moved.T.astype(np.float64) @ leading)
@@ -289,7 +294,8 @@ def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, P
 
 
 class NeighbourIndex:
-    """Exact nearest neighbours with the interface of pynndescent's index, as umap-learn calls it."""
+    """An exact search for nearest neighbours. It has the part of the interface of pynndescent's index that
+    umap-learn calls."""
 
     _angular_trees = False
 
@@ -297,12 +303,13 @@ class NeighbourIndex:
         self._mean = None if metric == "cosine" else mean_row(X)
         self._base = self._prepared(X)
         if self._mean is not None:
-            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2), so with one more column the nearest row has the largest
-            # product.
+            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2), so with one more column, −‖y‖² / 2, the nearest row has
+            # the largest product.
             self._base = np.column_stack([self._base, np.vecdot(self._base, self._base) / -2])
 
     def query(self, X: np.ndarray, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Indices (n, k) and distances (n, k), nearest first; an exact search ignores `epsilon`."""
+        """Return the row numbers (n, k) and distances (n, k) of the k nearest rows, nearest first. An exact
+        search ignores `epsilon`."""
         queries = self._prepared(X)
         if self._mean is None:
             products, rows = nearest(queries, self._base, k, unit=False)
@@ -318,8 +325,8 @@ class NeighbourIndex:
         return unit_rows(X) if self._mean is None else centred(X, self._mean)
 
 
-# UMAP with exact neighbours: umap-learn's own search takes long to compile. If there are many rows, a sample
-# is fitted.
+# UMAP with exact neighbours, because umap-learn's own search takes long to compile. If there are many rows,
+# it is fitted on a sample.
 
 EXACT_ROWS = 100_000
 FITTED_ROWS = 50_000
@@ -331,7 +338,7 @@ def is_tsne(spec: ReductionSpec) -> bool:
 
 
 def n_fitted(n: int, spec: ReductionSpec) -> int:
-    """The number of rows, of n, on which UMAP is fitted; n for other methods."""
+    """On how many of n rows UMAP is fitted; n for other methods."""
     return min(n, FITTED_ROWS) if spec.method in ("umap", "umap-gpu") else n
 
 
@@ -360,7 +367,7 @@ def _umap(
 
 
 def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
-    """The model of umap-learn fitted on the rows of X (n, d), on one thread."""
+    """Fit a model of umap-learn on the rows of X (n, d), with one thread."""
     if not _compile.cache_info().currsize:
         stages.begin(COMPILING)
         _compile()
@@ -377,7 +384,7 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         n_neighbors=n_neighbors,
         min_dist=spec.min_dist,
         metric=spec.metric,
-        # The spectral start needs more eigenvectors than a few rows have.
+        # With few rows, there are not enough eigenvectors for the spectral start.
         init="spectral" if len(X) > 4 * (spec.n_components + 1) else "random",
         random_state=spec.random_state,
         n_jobs=1,
@@ -386,11 +393,11 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")  # visible in the picture
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")  # the picture shows it
         model.fit(X)
-    model.tqdm_kwds = {"disable": True}  # for placed rows, progress counts rows, not epochs
+    model.tqdm_kwds = {"disable": True}  # when rows are placed, progress counts rows and not epochs
     if index is not None:
-        model._knn_search_index = index  # umap-learn accepts only its own index as an argument
+        model._knn_search_index = index  # as an argument, umap-learn accepts only its own index
     return model
 
 
@@ -398,7 +405,7 @@ _GPU_EPOCHS = 500
 
 
 class _TorchUmap:
-    """UMAP by TorchDR, with the interface of umap-learn's fitted model."""
+    """UMAP by TorchDR, with the interface of a fitted model of umap-learn."""
 
     def __init__(self, X: np.ndarray | DerivedRows, spec: ReductionSpec, stages: Stages) -> None:
         self._cosine = spec.metric == "cosine"
@@ -408,7 +415,7 @@ class _TorchUmap:
             self._model = _by_torch("UMAP", spec, stages, _GPU_EPOCHS)(
                 n_neighbors=min(spec.n_neighbors, len(X) - 1),
                 min_dist=spec.min_dist,
-                # On unit rows this is twice the cosine distance; the scale does not matter.
+                # For unit rows this is twice the cosine distance. The scale does not matter.
                 metric="sqeuclidean" if self._cosine else "euclidean",
             )
             self.embedding_ = self._model.fit_transform(self._fitted)
@@ -423,7 +430,8 @@ class _TorchUmap:
 
 
 def _by_torch(name: str, spec: ReductionSpec, stages: Stages, epochs: int) -> Callable[..., Any]:
-    """An estimator of TorchDR on the chosen device, which needs only its own settings."""
+    """A function that makes an estimator of TorchDR on the chosen device from the estimator's own
+    settings."""
     with extra():
         import torchdr
 
@@ -439,7 +447,7 @@ def _by_torch(name: str, spec: ReductionSpec, stages: Stages, epochs: int) -> Ca
 
 @contextmanager
 def _random_as_before() -> Iterator[None]:
-    """Put back the states of the global random generators, which TorchDR seeds."""
+    """After the block, restore the states of the global random generators, which TorchDR seeds."""
     import torch
 
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
@@ -454,8 +462,8 @@ def _random_as_before() -> Iterator[None]:
 def _place_rows(
     model: Any, X: np.ndarray | DerivedRows, rows: np.ndarray, most: int, stages: Stages
 ) -> np.ndarray:
-    """These rows of X on the map, (m, c), in blocks of equal size, because umap-learn chooses its epochs
-    by the size."""
+    """Place these rows of X on the map, (m, c). Blocks have equal sizes, because umap-learn chooses the
+    number of epochs by the size."""
     parts, done = [], 0
     for block in np.array_split(rows, -(-len(rows) // most)):
         parts.append(np.ascontiguousarray(model.transform(X[block]), dtype=np.float32))
@@ -466,7 +474,7 @@ def _place_rows(
 
 @cache
 def _compile() -> None:
-    """Compile UMAP's loops by fitting and placing a few rows."""
+    """Compile the loops of UMAP by fitting a model and placing a few rows."""
     import umap
 
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -480,7 +488,7 @@ def _compile() -> None:
 
 
 class _EpochReader:
-    """A file object for UMAP's tqdm bar, which is the only place where UMAP reports epochs."""
+    """A file object to which the tqdm bar of UMAP is printed. UMAP reports its epochs nowhere else."""
 
     def __init__(self, stages: Stages) -> None:
         self._stages, self._begun = stages, False
@@ -497,15 +505,16 @@ class _EpochReader:
         pass
 
 
-# t-SNE: openTSNE's Barnes-Hut descent with the settings of scikit-learn's TSNE and exact neighbours. A placed
-# row does not depend on other new rows (Poličar, Stražar and Zupan, Machine Learning 2021).
+# t-SNE by the Barnes-Hut descent of openTSNE, with exact neighbours and the settings of scikit-learn's TSNE.
+# The place of a new row does not depend on other new rows (Poličar, Stražar and Zupan, Machine Learning
+# 2021).
 
-_EARLY, _REST, _PLACING = 250, 750, 250  # iterations: with exaggeration, without it, and for placed rows
-_REPORTED = 50  # iterations between two reports
+_EARLY, _REST, _PLACING = 250, 750, 250  # iterations with exaggeration, without it, and for placed rows
+_REPORTED = 50  # number of iterations between two reports
 
 
 class _Neighbours(NeighbourIndex):
-    """Neighbours with the interface of openTSNE's indices."""
+    """Exact neighbours with the interface of openTSNE's indices."""
 
     def __init__(self, X: np.ndarray, metric: str, k: int) -> None:
         super().__init__(X, metric)
@@ -521,7 +530,8 @@ class _Neighbours(NeighbourIndex):
 
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
-    """The drawn rows of n, ascending: all, or a sample for t-SNE above `max_points`."""
+    """The numbers of those of n rows that are drawn, ascending: a sample if t-SNE has more than `max_points`
+    rows, otherwise all."""
     return _sample(n, spec.max_points if is_tsne(spec) else n, spec.random_state)
 
 
@@ -539,7 +549,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     progress = [0, _EARLY + _REST]
 
     def count(iteration: int, error: float, embedding: np.ndarray) -> None:
-        progress[0] += _REPORTED  # openTSNE counts each phase from one
+        progress[0] += _REPORTED  # openTSNE starts to count at one in each phase
         stages.count(*progress, "iteration")
 
     model = TSNE(
@@ -553,7 +563,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
         random_state=spec.random_state,
     )
     start = start / max(start[:, 0].std(), np.finfo(float).tiny)
-    # Equal rows and zero columns must be separated.
+    # Rows with equal coordinates must be separated, and columns of zeros filled.
     noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
     affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
     stages.begin(EPOCHS)
@@ -563,7 +573,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
         embedding = TSNEEmbedding(drawing, affinities)
     else:
         embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
-    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` would
+    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` does
     coordinates = [embedding]
     for number, other in enumerate(others, 2):
         stages.begin(_placing(number))
@@ -578,27 +588,28 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
 def _torch_tsne(
     X: np.ndarray, start: np.ndarray, perplexity: float, spec: ReductionSpec, stages: Stages
 ) -> np.ndarray:
-    """The map (n, c) of X (n, d) by TorchDR from a start (n, c)."""
+    """The map (n, c) of X (n, d) that TorchDR computes from a start (n, c)."""
     import torch
 
-    # UMAP repeats by itself; on a GPU the gradient of t-SNE adds up in another order at each run.
+    # UMAP is reproducible by itself. On a GPU, the gradient of t-SNE is summed in another order in each run.
     with _random_as_before(), reproducible(spec.random_state, strict=False):
         begin = torch.from_numpy(np.ascontiguousarray(start, dtype=np.float32))
         make = _by_torch("TSNE", spec, stages, _EARLY + _REST)
         return make(perplexity=perplexity, init=begin, early_exaggeration_iter=_EARLY).fit_transform(X)
 
 
-# The job, and the matrices that it reads from the store.
+# The job of a reduction, and the matrices that it reads from the store.
 
 
 def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Store a matrix (n, d), given in blocks (m, d), for workers; takes the memory of one block."""
+    """Store a matrix (n, d) for workers. It is given in blocks (m, d), and only one block is in memory at a
+    time."""
     if not store.has(key):
         store.put(key, {}, matrix=(blocks, shape))
 
 
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_spaces` as a job; stores ``coordinates_0`` …, and the number of drawn rows."""
+    """Run `reduce_spaces` as a job. It stores ``coordinates_0``, …, and the number of drawn rows."""
     entries = list(filter(None, map(context.store.mapped, inputs)))
     if gone := len(inputs) - len(entries):
         raise SpaceError(
@@ -616,14 +627,15 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
 
 
 def reduce_on_gpu_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
-    """`reduce_job` for "umap-gpu" and "tsne-gpu"."""
+    """Run `reduce_job` for "umap-gpu" and "tsne-gpu"."""
     reduce_job(context, spec=spec, inputs=inputs)
 
 
-reduce_job.on_cpu = True  # does not wait for a GPU
+reduce_job.on_cpu = True  # the job does not wait for a GPU
 
 
 def offered_methods() -> list[str]:
-    """The methods that suit this machine: those by TorchDR where it has a GPU and TorchDR."""
+    """The methods that this machine offers. Those by TorchDR are offered if the machine has a GPU and
+    TorchDR."""
     quick = has_gpu() and find_spec("torchdr") is not None
     return [name for name in REDUCTIONS if quick or not name.endswith("-gpu")]
