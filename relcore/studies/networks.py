@@ -1,4 +1,5 @@
-"""Studies whose runs appear beside the papers: numbers of anchors, training on relative rows, networks."""
+"""Studies whose numbers appear beside those of the papers: pruned inverses, numbers of anchors, training on
+relative rows, and similarity of networks."""
 
 from __future__ import annotations
 
@@ -71,17 +72,17 @@ from relcore.studies.study import (
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows of each cell, training rows of the head
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # numbers of held-out rows of each cell, and of training rows of the head
 _ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: a CNN and a ViT; TF-IDF + SVD and MiniLM
 _RECOVERED = ("cosine", "within", "accuracy", "condition", "kept", "chance")
 _LEVELS = ("procrustes", "not stitched", "most frequent class")
 
 
 class Pruning(Study):
-    """Rows of a source are translated through pruned anchors for each δ and ω. They are compared with the
-    true rows of the target (cosine) and classified by the target's logistic classifier (accuracy). "Within"
-    inverts the target's own relative rows. A larger δ keeps fewer, more different anchors; ω prunings are
-    averaged.
+    """Rows of a source are translated through pruned anchors, for each δ and ω. Two measures follow: the
+    cosine to the true rows of the target, and the accuracy of the target's logistic classifier on the
+    translated rows. "Within" inverts the target's own relative rows. With a larger δ, fewer anchors are kept,
+    and they differ more. ω is the number of prunings that are averaged.
     """
 
     options = (
@@ -209,14 +210,15 @@ def inversion_sweep(
     n_rows: int = MOST_ROWS,
     report: Progress = silent,
 ) -> dict[str, Any]:
-    """Evaluate the pruned inverse over δ × ω; cells of larger ω reuse the prunings of smaller ones.
+    """Evaluate the pruned inverse on the grid δ × ω. Cells with a larger ω reuse the prunings of cells with a
+    smaller one.
 
-    The rows are a random sample of those that are not anchors. If both spaces have the same labels, a
-    logistic head of the target classifies translated test rows.
+    It is evaluated on a random sample of the rows that are not anchors. If both spaces have the same labels,
+    a logistic head of the target classifies translated test rows.
 
-    "cells" has for each cell delta, omega, cosine (mean over the held-out rows), chance (the same over
-    permuted rows), within, condition and kept (means over the prunings), accuracy; None if missing. Invalid
-    anchors raise a SpaceError.
+    In the result, "cells" holds a dict for each cell: delta, omega, cosine (the mean over held-out rows),
+    chance (the same mean over permuted rows), within, condition and kept (means over the prunings), and
+    accuracy. Missing values are None. Invalid anchors raise a SpaceError.
     """
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
@@ -224,7 +226,7 @@ def inversion_sweep(
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
-    # Raises an error for invalid anchors.
+    # This raises an error for invalid anchors.
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])
     units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
     true = unit_rows(target.vectors[rows], means[1])
@@ -243,7 +245,7 @@ def inversion_sweep(
                 decoded = unit_rows(relative @ decoder)
                 cell[name] = float(np.einsum("ij,ij->i", decoded, true).mean(dtype=np.float64))
                 if name == "cosine":
-                    # The mean over all permutations of the rows is the product of the two means.
+                    # The mean over all permutations of the rows is the product of the mean rows.
                     cell["chance"] = float(mean_row(decoded) @ mean_row(true))
                     by_chance.add(decoded)
             if accuracy:
@@ -267,13 +269,13 @@ def inversion_sweep(
 
 
 class BestCellChance:
-    """The chance level of the best mean cosine among cells, collected one array (m, d) at a time.
+    """The chance level of the best mean cosine of all cells. The cells are added one array (m, d) at a time.
 
-    All cells share each permutation of the true unit rows (m, d), because cells of one grid are correlated.
-    A permutation is a single cycle, so that no row keeps its partner.
+    The cells of a grid are correlated, so each permutation of the true unit rows (m, d) is used for all
+    cells. A permutation is a single cycle, so that no row keeps its partner.
     """
 
-    _at_once = 16  # cells, and permutations of the true rows, in memory
+    _at_once = 16  # so many cells and so many permutations of the true rows are in memory
 
     def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
@@ -337,14 +339,14 @@ def _judge(
     return spaces[1].rows(shared.ids[test]), accuracy, chance
 
 
-_ENOUGH = 0.95  # share of the accuracy without anchors
+_ENOUGH = 0.95  # share of the accuracy that is reached without anchors
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
 
 class AnchorCount(Study):
-    """Fig. 6: logistic classifiers on relative and whitened rows of frozen encoders. Anchors are random
-    training rows.
+    """Fig. 6: logistic classifiers are trained on relative and on whitened rows of frozen encoders. Anchors
+    are random training rows.
     """
 
     version = 2
@@ -395,10 +397,11 @@ class AnchorCount(Study):
 
 
 def _enough_anchors(table: pd.DataFrame, full: str, measures: Mapping[str, str]) -> str:
-    """How many anchors bring each measured column to 95 % of column `full`, in words; "" without intervals.
+    """A text that says how many anchors bring each measured column to 95 % of the column `full`; "" if there
+    are no intervals.
 
-    A number is enough if the lower end of the 95 % interval of the mean ratio is at least .95, for it and for
-    all larger numbers.
+    A number of anchors is enough if the lower end of the 95 % interval of the mean ratio is at least .95. The
+    same must hold for all larger numbers.
     """
     most, parts = table.n_anchors.max(), []
     for column, name in measures.items():
@@ -419,7 +422,8 @@ _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative,
 
 
 class TrainingRelative(Study):
-    """Table 2: a small network (two hidden layers of 256, AdamW at 1e-3, 30 epochs) on frozen features."""
+    """Table 2: a small network is trained on frozen features (two hidden layers of 256, AdamW at 1e-3, 30
+    epochs)."""
 
     version = 2
     options = (
@@ -484,9 +488,9 @@ _MEASURES = {
 
 
 class TrainedCount(Study):
-    """Fig. 6, left, on the digits. A network is an encoder, the cosines to anchors that are encoded again at
-    each step, LayerNorm, and a Linear head. The head of a second network with the same anchors classifies the
-    relative rows of the first.
+    """Fig. 6, left, on the digits. A network consists of an encoder, the cosines to anchors, LayerNorm, and a
+    Linear head. The anchors are encoded again at each step. The head of a second network with the same
+    anchors classifies the relative rows of the first network.
     """
 
     version = 2
@@ -523,9 +527,10 @@ class TrainedCount(Study):
         )
 
 
-# Networks with relative representations inside: anchors are encoded again at each step, without a gradient.
-# As in the authors' code, relative rows pass a LayerNorm before the head. Without it, the head learns the
-# spread of the cosines in its own network (digits, 200 anchors, stitched: .51 instead of .94).
+# Networks that contain relative representations. Anchors are encoded again at each step, without a gradient.
+# As in the authors' code, relative rows pass through a LayerNorm before the head. Without it, the head learns
+# the spread of the cosines in its own network, and the stitched accuracy on digits with 200 anchors is .51
+# instead of .94.
 
 _BATCH = 64
 
@@ -533,10 +538,11 @@ _BATCH = 64
 def absolute_and_relative_accuracy(
     specs: Sequence[SweptVision], dataset: Dataset, n_anchors: int, random_state: int, report: Progress
 ) -> dict[str, float]:
-    """The test accuracies of two networks that share `n_anchors` random training pictures as anchors.
+    """The test accuracies of networks that share `n_anchors` random training pictures as anchors.
 
-    "absolute" and "relative, same space" are the first network with its head on such rows. "relative,
-    stitched" are its relative rows with the second network's head. Also "chance" and "test rows".
+    "absolute" and "relative, same space" are the accuracies of a head on absolute and on relative rows of its
+    own network. "relative, stitched" is the accuracy of the second network's head on relative rows of the
+    first. The result also has "chance" and "test rows".
     """
     import torch
 
@@ -570,7 +576,7 @@ def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train
     with reproducible(spec.random_state):
         model = new_network(spec, tuple(images.shape[1:]), int(targets.max()) + 1)
         if anchors is not None:
-            # LayerNorm, then Linear: see above
+            # LayerNorm, then Linear, as explained above
             k, n_classes = len(anchors), int(targets.max()) + 1
             model["head"] = torch.nn.Sequential(torch.nn.LayerNorm(k), torch.nn.Linear(k, n_classes))
 
@@ -602,7 +608,7 @@ def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
 
 
 SIMILARITIES = ("similarity", "centred similarity")
-# runs with a lower best validation accuracy are left out of the mean over epochs, as in the paper
+# as in the paper, runs whose best validation accuracy is lower are left out of the mean over epochs
 POOR = 0.5
 _REFERENCE = {
     "data": "digits",
@@ -619,12 +625,12 @@ _CHOSEN = {"plain": "similarity", "centred": "centred similarity"}
 
 
 class SimilarityPerformance(Study):
-    """Figs. 3 and 8: networks of many settings, compared after every epoch with the best epoch of a
-    reference.
+    """Figs. 3 and 8: networks with many settings are compared, after every epoch, with the best epoch of a
+    reference network.
 
-    Similarity is the mean cosine between relative rows of the network and the reference, with random training
-    items as anchors; "centred" (not in the paper) subtracts each space's mean first. Both, and the accuracy,
-    are of test rows.
+    The similarity is the mean cosine between the relative rows of a network and those of the reference.
+    Anchors are random training items. "Centred", which is not in the paper, subtracts the mean of each space
+    first. Similarities and accuracies are computed on test rows.
     """
 
     options = (

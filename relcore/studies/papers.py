@@ -1,6 +1,7 @@
-"""The papers' tables and figures, and the runs whose numbers appear beside them.
+"""Tables and figures of papers, and the runs whose numbers appear beside them.
 
-Runs without a study were measured by an earlier Relscope, whose version and commit they record.
+A run without a study was measured by an earlier version of Relscope. The run records that version and its
+commit.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ _CORRELATIONS = ("Pearson", "Spearman")
 class Number:
     """One measured number: ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
 
-    A mean over n rows, with its sample deviation over `repeats` (random states or trainings), its 95 %
-    interval, and the `values` of the repeats by random state, if the run kept them. The `baseline` is the
-    chance level, or what `baseline_is` names; a `group` is the part of a run for one table or figure.
+    It is a mean over n rows. `deviation` is its sample deviation over `repeats` (random states or trainings),
+    and `low` and `high` are its 95 % interval. If the run kept them, `values` are the values of the repeats
+    by random state. The `baseline` is the chance level, or the value that `baseline_is` names. A `group` is
+    the part of a run for one table or figure.
     """
 
     label: str
@@ -70,10 +72,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Ours:
-    """The numbers of one run on its `data`, with all settings as JSON values.
+    """The numbers that one run measured on its `data`, with all settings as JSON values.
 
-    `commit` is the short hash of the measuring checkout, with "+" if it had uncommitted code; `run_version`
-    is that of `PaperRun`.
+    `commit` is the short hash of the checkout that measured them, with "+" if it had uncommitted code.
+    `run_version` is the version of the `PaperRun`.
     """
 
     run: str
@@ -97,8 +99,8 @@ def shipped_results() -> dict[str, Ours]:
 
 
 def read_ours(folder: Path) -> dict[str, Ours]:
-    """Run → its numbers, from files such as ``words.json`` in the folder; raises a SpaceError for other
-    content."""
+    """The numbers of each run, by its name. They are read from files such as ``words.json`` in the folder.
+    Raises a SpaceError for other content."""
     what = "measured numbers"
     found = {
         path.stem: records.from_json(Ours, records.parse(path.read_bytes(), str(path), what), str(path))
@@ -112,8 +114,8 @@ def read_ours(folder: Path) -> dict[str, Ours]:
 
 @dataclass(frozen=True)
 class Spread:
-    """A number's standard error, degrees of freedom (inf: known error), 95 % interval, and their source in
-    words."""
+    """The standard error of a number, its degrees of freedom (inf if the error is known), its 95 % interval,
+    and a text that says how they were found."""
 
     error: float
     freedom: float
@@ -123,16 +125,16 @@ class Spread:
 
 
 def spread_of(number: Number) -> Spread | None:
-    """The number's standard error and 95 % interval; None if no error is known.
+    """The standard error and the 95 % interval of a number; None if no error is known.
 
-    The first that applies:
+    The first of these rules that applies is used:
 
-    1. `low` and `high`, if the run computed an interval;
-    2. Student's interval of the mean of two or more different repeats. It covers what differs between repeats
-       (anchors, weights, splits), not the choice of fixed test rows;
-    3. for a single measurement with a deviation over its n rows, that deviation ÷ √n;
-    4. for a mean over n rows in 0 … 1, or −1 … 1, the largest possible standard error: √(v (1 − v) ÷ n), or
-       √((1 − v²) ÷ n).
+    1. If the run computed an interval, `low` and `high`.
+    2. For two or more different repeats, Student's interval of their mean. It covers what differs between
+       repeats (anchors, weights, splits), but not the choice of fixed test rows.
+    3. For a single measurement with a deviation over its n rows, that deviation ÷ √n.
+    4. For a mean over n rows with values in 0 … 1, or −1 … 1, the largest possible standard error: √(v (1 −
+       v) ÷ n), or √((1 − v²) ÷ n).
     """
     value, n, least = number.value, number.n, _LEAST.get(number.unit)
     if number.low is not None and number.high is not None:
@@ -156,16 +158,17 @@ def spread_of(number: Number) -> Spread | None:
 
 
 def quantile(freedom: float) -> float:
-    from scipy.special import ndtri, stdtrit  # `scipy.stats` takes longer to import than a page to open
+    from scipy.special import ndtri, stdtrit  # importing `scipy.stats` takes longer than opening a page
 
     return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
 
 
 def mean_and_deviation(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
-    """Numbers from repeated rows: mean and sample deviation over rows with equal label and metric.
+    """Compute numbers from repeated rows: the mean and the sample deviation over rows with equal label and
+    metric.
 
-    Each row has label, metric, value, and optionally unit, n, k (of the first repeat) and baseline
-    (averaged).
+    Each row has label, metric and value, and may have unit, n, k and baseline. Baselines are averaged; unit,
+    n and k are those of the first repeat.
     """
     numbers = []
     for (label, metric), part in pd.DataFrame(rows).groupby(["label", "metric"], sort=False):
@@ -192,7 +195,7 @@ def round_number(value: float) -> float:
     return round(float(value), 6)
 
 
-WORDS = ("setting",)  # units of columns of text
+WORDS = ("setting",)  # units that mean that a column holds text
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 
 
@@ -211,9 +214,10 @@ class NumberColumn:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A printed table: `labels` name the columns that identify a line; rows are the lines as printed.
+    """A printed table. `labels` are the names of the columns that identify a line, and the rows are the lines
+    as they are printed.
 
-    The setting is everything that the numbers depend on: data, anchors, k, seeds.
+    The setting tells everything on which the numbers depend: data, anchors, k, seeds.
     """
 
     setting: str
@@ -223,7 +227,8 @@ class PublishedTable:
 
     @property
     def lines(self) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
-        """Labels and cells of each line; raises a SpaceError for text in a column of numbers."""
+        """Yield the labels and the cells of each line. Raises a SpaceError for text in a column of
+        numbers."""
         k = len(self.labels)
         for row in self.rows:
             entries = zip(row[k:], self.measures, strict=True)
@@ -247,17 +252,17 @@ CHANCE = "chance of "
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that `more` is larger than `times` × `than` + `plus`; `says` is the claim as a sentence.
+    """A claim that `more` is larger than `times` × `than` + `plus`. `says` is the claim as a sentence.
 
     Attributes
     ----------
     more, than : str or float
-        ``"label | metric"`` of a number of the run, ``"chance of label | metric"`` of its baseline, or a
-        constant. A label may have the wildcard ``*``, but must match one number.
+        ``"label | metric"`` names a number of the run, and ``"chance of label | metric"`` names its baseline.
+        A float is a constant. A label may contain the wildcard ``*``, but must match exactly one number.
     on : str
-        The data. A row's claims on one data set form an experiment.
+        The data set. The claims of a row on one data set form an experiment.
     paper : bool
-        Whether the threshold or margin is from the paper; otherwise it is ours.
+        Whether the threshold or margin is from the paper. If not, Relscope's authors chose it.
     """
 
     says: str
@@ -271,7 +276,7 @@ class Claim:
 
     @property
     def ours(self) -> bool:
-        """Whether the claim depends on a threshold or margin that we chose."""
+        """Whether the claim depends on a threshold or margin that is not from the paper."""
         constants = [side for side in self.sides() if not isinstance(side, str)]
         return not self.paper and (any(constants) or (self.times, self.plus) != (1, 0))
 
@@ -280,8 +285,8 @@ class Claim:
 
 
 def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """The claims in records; a record with ``over`` gives a claim for each of its values, which replaces
-    ``{}``."""
+    """The claims that records describe. A record with ``over`` gives one claim for each value in ``over``,
+    which replaces ``{}`` in the record."""
     claims = []
     for record in records:
         parts = {name: part for name, part in record.items() if name != "over"}
@@ -295,7 +300,7 @@ def claims_of(records: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
 
 
 def number_of(side: str, numbers: Sequence[Number]) -> Number:
-    """The number that one side of a claim names; raises a SpaceError if none or several match."""
+    """The number that one side of a claim names. Raises a SpaceError unless exactly one number matches."""
     label, _, metric = side.removeprefix(CHANCE).partition(" | ")
     fitting = [
         number
@@ -331,14 +336,15 @@ class PaperRow:
     ----------
     kind, number : "Table" or "Figure", int
     page, tab : str
-        The page for this row, and its tab or study.
+        The page that computes the numbers of this row, and its tab or study.
     runs : tuple of str
-        Runs with its numbers, ``"stitch-digits"``, or one group of a run, ``"stitch-digits/mean"``.
+        The runs that measured the row's numbers, such as ``"stitch-digits"``. ``"stitch-digits/mean"`` is one
+        group of a run.
     differs, needs, why_not : str
-        Differences of our data; what the paper's data need, and where to get them; the reason why nothing is
-        measured here.
+        How the data here differ from the paper's; what is needed to use the paper's data, and where to get
+        them; the reason why nothing is measured here.
     repeats : str
-        The row with the claims on the same experiment, if this row shows it again.
+        If this row shows the same experiment as an earlier row, that row. It has the claims.
     """
 
     paper: Paper
@@ -359,7 +365,7 @@ class PaperRow:
 
     @property
     def id(self) -> str:
-        """The name in addresses and commands: ``"relative-table-1"``."""
+        """The name of the row in addresses and commands, such as ``"relative-table-1"``."""
         return f"{self.paper.id}-{self.kind.lower()}-{self.number}"
 
     @property
@@ -381,14 +387,14 @@ def load_rows() -> tuple[PaperRow, ...]:
 
 
 def find_row(identifier: str) -> PaperRow:
-    """The row with this id; raises a SpaceError if there is none."""
+    """The row with this id. Raises a SpaceError if there is none."""
     rows = {row.id: row for row in load_rows()}
     need_one_of("row", identifier, rows)
     return rows[identifier]
 
 
 def named_rows(text: str) -> tuple[PaperRow, ...]:
-    """The rows of all papers that a text such as "table 5" or "Fig. 3" names; () for any other text."""
+    """The rows, of all papers, that a text such as "table 5" or "Fig. 3" names; () for any other text."""
     found = re.fullmatch(r"(table|fig)(?:ure|s)?\.? ?(\d+)", " ".join(text.lower().split()))
     kind, number = found.groups() if found else ("-", 0)
     return tuple(
@@ -401,7 +407,7 @@ _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 
 @cache
 def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
-    """The paper rows that a study measures: rows that open it, and rows with the same question."""
+    """The rows of papers that a study measures: rows that open the study, and rows that the study cites."""
     source = STUDIES[kind].paper
     citations = () if source.startswith("ours") else _CITED.findall(source)
     cited = {(what, int(number)) for what, numbers in citations for number in re.findall(r"\d+", numbers)}
@@ -413,7 +419,7 @@ def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
 
 
 def studies_of(row: PaperRow) -> tuple[str, ...]:
-    """The studies that measure a row, first the one that the row opens."""
+    """The studies that measure a row. The study that the row opens comes first."""
     found = [kind for kind in STUDIES if row in rows_of_study(kind)]
     return tuple(sorted(found, key=lambda kind: kind != row.tab))
 
@@ -427,7 +433,7 @@ def _rows_of(name: str) -> list[PaperRow]:
     return list(records.from_json(tuple[PaperRow, ...], rows, name))
 
 
-# The rule that decides whether a paper's pattern is reproduced here.
+# The rule that decides whether the pattern of a paper is reproduced here.
 
 HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
 UNDECIDED = "pattern not decided"
@@ -444,11 +450,11 @@ RULE = (
 
 @dataclass(frozen=True)
 class Decided:
-    """A claim with the two numbers measured here, their difference with a 95 % interval, and whether it
-    holds.
+    """A claim, the two numbers that were measured here, their difference with a 95 % interval, and whether
+    the claim holds.
 
-    `than` includes the claim's margin. The ends are NaN if a number has no interval. `paired`: compared by
-    differences within the same random states.
+    `than` includes the claim's margin. If a number has no interval, the ends are NaN. `paired` says that the
+    numbers were compared by their differences within the same random states.
     """
 
     claim: Claim
@@ -466,7 +472,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """The verdict on the claims of an experiment; `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
+    """The verdict on the claims of an experiment. `word` is `HOLDS`, `PARTLY`, `DOES_NOT` or `UNDECIDED`."""
 
     claims: tuple[Decided, ...]
 
@@ -479,7 +485,8 @@ class ClaimVerdict:
 
     @property
     def own(self) -> ClaimVerdict | None:
-        """The verdict on the claims that need no threshold of ours; None if there are none."""
+        """The verdict on those claims whose thresholds and margins are all from the paper; None if there are
+        none."""
         own = tuple(claim for claim in self.claims if not claim.claim.ours)
         return ClaimVerdict(own) if own else None
 
@@ -500,9 +507,9 @@ class ClaimVerdict:
 
 
 def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerdict]:
-    """The verdict on each of the row's experiments, by data; {} if no claim can be decided yet.
+    """The verdict on each experiment of a row, by its data; {} if no claim can be decided yet.
 
-    Claims on numbers that an older result lacks are left out.
+    If an older result lacks a number, claims on this number are left out.
     """
     decided: dict[str, list[Decided]] = {}
     for claim in row.claims:
@@ -514,10 +521,11 @@ def verdicts_of(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, ClaimVerd
 
 
 def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
-    """The decision on a claim by the numbers of its run; a SpaceError if a side matches no number or several.
+    """Decide a claim by the numbers of its run. Raises a SpaceError unless each side of the claim matches
+    exactly one number.
 
-    If both sides have values for the same random states, Student's test of their differences decides, else
-    Welch's test.
+    If both sides have values for the same random states, Student's test of their differences decides.
+    Otherwise Welch's test decides.
     """
     (more, more_error, more_freedom, first), (than, than_error, than_freedom, second) = (
         _side(side, numbers) for side in claim.sides()
@@ -529,7 +537,7 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     else:
         error = sqrt(more_error**2 + than_error**2)
         parts = ((more_error, more_freedom), (than_error, than_freedom))
-        shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 for a known error
+        shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 if the error is known
         freedom = error**4 / shared if shared > 0 else inf
     half_width = quantile(freedom) * error
     low, high = more - than - half_width, more - than + half_width
@@ -559,9 +567,10 @@ COLUMNS = (
 
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
-    """One line per number, its `source` "published" or "here"; `found` holds the results by run.
+    """The rows as CSV, with one line per number. `source` is "published" or "here". `found` holds the results
+    by run.
 
-    Published numbers keep their printed unit; their `data` is the paper's setting.
+    Published numbers keep their printed unit, and their `data` is the setting of the paper.
     """
     return delimited_text(pd.DataFrame(_lines(rows, found), columns=[*COLUMNS])).encode()
 
@@ -610,11 +619,11 @@ def _measured_record(number: Number) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PaperRun:
-    """One run, as listed in relcore/data/papers/runs.json.
+    """One run in the list relcore/data/papers/runs.json.
 
-    The settings are options of its study, which is "" for runs of an earlier Relscope. Runs on `words`, the
-    bundled spaces, can be opened on a page. `version` was raised if the same settings once gave other
-    numbers.
+    The settings are options of its study. `study` is "" for runs of an earlier version of Relscope. Runs on
+    `words`, the bundled spaces, can be opened on a page. `version` is raised whenever the same settings give
+    other numbers than before.
     """
 
     title: str
@@ -639,7 +648,8 @@ def study_runs(name: str) -> StudyRuns | None:
 
 
 def result_of(name: str, store: Store) -> Ours | None:
-    """The numbers of a run: from this store if it has all runs of the study, else the bundled ones."""
+    """The numbers of a run. If this store has all runs of the study, they are computed from these. Otherwise
+    they are the bundled numbers."""
     runs = study_runs(name)
     if runs and not runs.missing(store, own=True):
         return ours_of(name, runs, store)
@@ -723,9 +733,10 @@ _PROJECT = Path(__file__).parents[2]
 
 
 def commit_of(project: Path = _PROJECT) -> str:
-    """The short hash of HEAD, with "+" if tracked files under relcore differ from it.
+    """The short hash of HEAD, with "+" if tracked files below relcore differ from HEAD.
 
-    "" if the folder is not the root of a checkout (it may lie inside another one), or git is not installed.
+    "" if git is not installed or the folder is not the root of a checkout. A folder inside another checkout
+    is not a root.
     """
     try:
         if Path(_git(project, "rev-parse", "--show-toplevel")).resolve() != project.resolve():

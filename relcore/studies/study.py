@@ -1,4 +1,4 @@
-"""Study: a question with its options, runs, numbers, charts and sentences; and functions that studies
+"""`Study`, a question with its options, runs, numbers, charts and sentences, and functions that studies
 share."""
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number estimated from n values, with its 95 % interval, NaN for too few values.
+    """A number that is estimated from n values, with its 95 % interval. With too few values, the ends of the
+    interval are NaN.
 
-    ``f"{estimate:2}"`` is ``.93 (95 %: .90 to .95)``, ``f"{estimate}"`` has three decimals.
+    ``f"{estimate:2}"`` gives ``.93 (95 %: .90 to .95)``; ``f"{estimate}"`` has three decimals.
     """
 
     value: float = float("nan")
@@ -74,10 +75,11 @@ def _known_pairs(*sides: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -> Estimate:
-    """Correlation of paired numbers, −1 … 1; pairs with a NaN are left out.
+    """The correlation of paired numbers, −1 … 1. Pairs with a NaN are left out.
 
     The interval is Fisher's: tanh(artanh r ± 1.96 s), with s = 1 / √(n − 3) for Pearson and s = √((1 + r² /
-    2) / (n − 3)) for Spearman (Bonett and Wright 2000). NaN if n is below 4 or one side is constant.
+    2) / (n − 3)) for Spearman (Bonett and Wright 2000). The result is NaN if n is below 4, or if x or y is
+    constant.
     """
     need_one_of("correlation", kind, NAMES)
     x, y = _known_pairs(x, y)
@@ -96,11 +98,11 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
 
 
 def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Estimate:
-    """Mean with Student's 95 % interval; for `bounded` values, such as correlations, with an interval from
-    2,000 resamples.
+    """The mean of values, with Student's 95 % interval. For `bounded` values, such as correlations, the
+    interval is computed from 2,000 bootstrap samples.
 
-    NaN and None are left out; a single value has no interval. Intervals of `among` several means are wider,
-    so that all hold at once (Bonferroni).
+    NaN and None are left out. The mean of a single value has no interval. If this is one of several means,
+    `among` is their number, and the interval is wider, so that all intervals hold at once (Bonferroni).
     """
     values = np.array(list(values), dtype=float)
     values = values[~np.isnan(values)]
@@ -110,7 +112,7 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
     if bounded:
         resampled = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
         return Estimate(float(values.mean()), *np.quantile(resampled, [0.025, 0.975]).tolist(), n)
-    from scipy.special import stdtrit  # imports faster than `scipy.stats.t.ppf`, its equal
+    from scipy.special import stdtrit  # the same as `scipy.stats.t.ppf`, but imports faster
 
     return Estimate.around(
         values.mean(), stdtrit(n - 1, 1 - 0.025 / among) * values.std(ddof=1) / np.sqrt(n), n
@@ -118,7 +120,7 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
 
 
 def mean_score(values: Iterable[float]) -> Estimate:
-    """The `mean` of scores, with the interval cut to 0 … 1, or to −1 … 1 if a score is negative."""
+    """The `mean` of scores. Its interval is cut to 0 … 1; if a score is negative, to −1 … 1."""
     values = np.array(list(values), dtype=float)
     estimate, least, most = mean(values), np.nanmin(values, initial=0), np.nanmax(values, initial=0)
     cut = {"low": max(estimate.low, -1.0 if least < 0 else 0.0), "high": min(estimate.high, 1.0)}
@@ -126,8 +128,8 @@ def mean_score(values: Iterable[float]) -> Estimate:
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
-    """Least-squares slope of y on x with Student's 95 % interval; NaN for fewer than three pairs or
-    constant x."""
+    """The least-squares slope of y on x, with Student's 95 % interval. NaN if there are fewer than three
+    pairs or x is constant."""
     x, y = _known_pairs(x, y)
     n = len(x)
     if n < 3 or np.ptp(x) == 0:
@@ -159,10 +161,11 @@ def mean_at(table: pd.DataFrame, by: str, value: Any, column: str) -> Estimate:
 
 
 def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Estimate]:
-    """Value of `by` → mean gain of `column` over the value `base` in the same random state.
+    """For each value of the column `by`, the mean gain of `column` over the value `base` in the same random
+    state.
 
-    The intervals hold for all values at once (Bonferroni), so the best can be named. Values whose mean has no
-    interval are left out.
+    The intervals hold for all values at once (Bonferroni), so that the best value can be named. Values whose
+    mean has no interval are left out.
     """
     wide = table.pivot(index="random_state", columns=by, values=column).astype(float)
     others = [value for value in dict.fromkeys(table[by]) if value != base and base in wide]
@@ -171,7 +174,7 @@ def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Est
 
 
 def sentence(text: str, *estimates: Estimate) -> str:
-    """Fill the estimates into the brackets of the text; "" unless each has an interval."""
+    """The text with the estimates in place of its brackets; "" unless each estimate has an interval."""
     return text.format(*estimates) if all(estimate.has_interval for estimate in estimates) else ""
 
 
@@ -186,8 +189,8 @@ def findings_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def findings_over(
     table: pd.DataFrame, by: str, measures: Mapping[str, str], names: Mapping[Any, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The findings for each value of column `by` and each measured column; values without `names` are
-    numbers.
+    """The findings for each value of the column `by` and each measured column. Without `names`, the values of
+    `by` are numbers.
     """
     noun = by.removeprefix("n_")
     return [
@@ -199,7 +202,7 @@ def findings_over(
 
 
 def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list[Line]:
-    """A line for each measured column over the numbers of column x; unmeasured columns are left out."""
+    """A line for each measured column, over the numbers in column x. Columns without values are left out."""
     lines = []
     for column, name in measures.items():
         part = table[[x, column]].astype(float).dropna() if column in table else table.iloc[:0]
@@ -218,9 +221,10 @@ def chart(
     baselines: Mapping[str, str] | None = None,
     **look: Any,
 ) -> Lines:
-    """A chart of lines, or points, with axis titles (x, y).
+    """A chart of lines or points, with axis titles (x, y).
 
-    `rows` names the rows behind the numbers; `baselines` are names of columns whose mean is drawn.
+    `rows` is a text about the rows behind the numbers. `baselines` are the names and columns of means that
+    are drawn as baselines.
     """
     drawn = "bars" if look.get("kind") == "points" else "bands"
     note = f"{rows}; {drawn}: 95 % over {table.random_state.nunique()} random states"
@@ -236,7 +240,7 @@ def points_chart(
     *more: Any,
     **look: Any,
 ) -> Lines:
-    """A `chart` over categories: x is the place among `names`, with the measures side by side."""
+    """A `chart` over categories. x is the index among `names`, and the measures stand side by side."""
     choices = [choice for choice in names if choice in set(table[by])]
     lines = lines_over(table.assign(place=table[by].map(choices.index)), "place", measures)
     width = look.pop("width", 0.12)
@@ -250,7 +254,7 @@ def count_of(table: pd.DataFrame, noun: str = "test rows", column: str = "test r
     return f"{table[column].mean():,.0f} {noun}"
 
 
-Settings = Mapping[str, Any]  # plain JSON with the random state
+Settings = Mapping[str, Any]  # plain JSON values, including the random state
 Chart = Lines | Matrices
 
 
@@ -263,8 +267,8 @@ def Option(
     help: str = "",
     names: Iterable[str] = (),
 ) -> Setting:
-    """A setting that the user chooses: one of the choices, or several if `many`; without choices, any list of
-    strings. `names` are the labels of the choices.
+    """A setting that the user chooses. It is one of the choices; if `many`, it may be several. Without
+    choices, it is any list of strings. `names` are the labels of the choices.
     """
     item, named = type((*choices, "")[0]), dict(zip(choices, names or map(str, choices), strict=True))
     given = Setting(label=label, choices=named, help=help, distinct=many and bool(choices))
@@ -282,25 +286,28 @@ class RunResult:
 
 
 class Study(ABC):
-    """The base class of studies. `kind` is the name in `names.STUDIES`; raise `version` when results change.
+    """The base class of studies. `kind` is the name in `names.STUDIES`. Increase `version` when results
+    change.
 
-    A study of a plugin has its `title`, `question`, `paper` (the source) and perhaps `topic` (under which the
-    page lists it) as attributes of the class.
+    The class of a plugin's study has the attributes `title`, `question` and `paper` (the source of the
+    question). It may have `topic`, the group in which the page lists the study.
 
-    A `table` is `StudyRuns.table` with at least one finished run. Pages show the docstring of a study.
+    A `table` is the result of `StudyRuns.table`, with at least one finished run. Pages show the docstring of
+    a study.
 
     Attributes
     ----------
     by, measures, names
-        For the default findings: the varied column, the measured columns with their names, and the names of
-        the values of `by` if they are not numbers.
+        The default findings use these: the varied column, the measured columns with their names, and names
+        for the values of `by` if these are not numbers.
     shared, varied
-        For the default runs: names of the options that are settings of every run; and the values of each
-        further setting, or the name of the option with these values.
+        The default runs use these: `shared` names the options that are settings of every run, and `varied`
+        gives the values of each further setting, or the name of the option that has these values.
     reading : str
         A sentence that says how to read the charts.
     cost : seconds, or by the value of a setting
-        Time of a run on one core, if `seconds` does not compute it.
+        The time of a run on one core in seconds, or this time for each value of a setting. Not needed if the
+        study overrides `seconds`.
     """
 
     version: ClassVar[int] = 1
@@ -333,13 +340,13 @@ class Study(ABC):
         return STUDIES[self.kind].topic
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        """The settings of every run, in the order in which they start; see `grid`."""
+        """The settings of every run, in the order in which runs start (see `grid`)."""
         chosen = {name: options[of] if isinstance(of, str) else of for name, of in self.varied.items()}
         return grid(options, self.shared, **chosen)
 
     @abstractmethod
     def measure(self, settings: Settings, store: Store, report: Progress) -> RunResult:
-        """Compute one run; equal settings give an equal result."""
+        """Compute one run. Equal settings give equal results."""
 
     def seconds(self, settings: Settings) -> float:
         cost, given = self.cost, map(str, settings.values())
@@ -347,20 +354,21 @@ class Study(ABC):
 
     @abstractmethod
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Chart]:
-        """The charts by name; empty if there is too little to draw."""
+        """The charts by name. There are none if the table has too little to draw."""
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        """A table with the columns what, value, low, high (95 %), n, interval (how it was computed)."""
+        """The findings as a table with the columns what, value, low, high (the 95 % interval), n, and
+        interval (how it was computed)."""
         return findings_table(findings_over(table, self.by, self.measures, self.names))
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
-        """The finding in one sentence, with its 95 % interval; "" if too few runs are done."""
+        """The main finding in one sentence, with its 95 % interval; "" if too few runs are done."""
         return ""
 
 
 @dataclass(frozen=True)
 class StudySpec:
-    """A study with its options; hashable, and convertible to JSON and back."""
+    """A study with its options. It is hashable, and can be converted to JSON and back."""
 
     kind: str
     options: tuple[tuple[str, Any], ...]
@@ -368,7 +376,8 @@ class StudySpec:
 
     @classmethod
     def of(cls, study: Study, options: Settings | None = None) -> StudySpec:
-        """The spec with these options or defaults; raises a SpaceError for an unknown option or choice."""
+        """The spec of a study with these options. Missing options have their defaults. Raises a SpaceError
+        for an unknown option or choice."""
         given, known = dict(options or {}), {option.name: option for option in study.options}
         if unknown := sorted(set(given) - set(known)):
             raise SpaceError(f"{study.kind}: expected options among {quote(known)}, got {quote(unknown)}")
@@ -389,9 +398,10 @@ class StudySpec:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], known: Callable[[str], Study] | None = None) -> StudySpec:
-        """Read a spec from JSON; `known` returns the study of a name, by default one of Relscope's.
+        """Read a spec from JSON. `known` returns the study with a given name, by default one of Relscope's
+        studies.
 
-        Raises a SpaceError for another version, or options that the study does not have.
+        Raises a SpaceError if the study has another version or lacks one of the options.
         """
         need_plain(record, "study file")
         if (
@@ -413,8 +423,8 @@ class StudySpec:
 
 
 def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, Any]]:
-    """The settings of each run: all combinations of random states and `varied` values, with the options named
-    in `shared`.
+    """The settings of each run: all combinations of random states and `varied` values. Each run also has the
+    options that `shared` names.
     """
     named = {name: options[name] for name in shared.split()}
     same = {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
@@ -425,7 +435,7 @@ def grid(options: Settings, shared: str, **varied: Iterable) -> list[dict[str, A
 
 
 def study_of(kind: str) -> Study:
-    """The study of this name; a SpaceError for an unknown name."""
+    """The study with this name. Raises a SpaceError for an unknown name."""
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
         now = f"now it is part of {now!r}" if now else "its numbers are on Papers"
@@ -442,10 +452,10 @@ def study_of(kind: str) -> Study:
     return study
 
 
-AFTER_OTHERS = -1  # a grid takes minutes, so jobs that somebody waits for run first
+AFTER_OTHERS = -1  # a grid takes minutes, so jobs for which somebody waits run first
 _STATES = ("running", "queued", "failed", "cancelled")
 _RUNS_BEFORE = 10
-_MOST_SHOWN = 40  # letters of a list in the run table
+_MOST_SHOWN = 40  # characters of a list that the table of runs shows
 
 
 def run_key(study: Study, settings: Settings) -> str:
@@ -454,13 +464,12 @@ def run_key(study: Study, settings: Settings) -> str:
 
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
-    if not context.store.has(context.key):  # a run is repeated if its worker died before the report
+    if not context.store.has(context.key):  # if a worker died after it stored the result, the job runs again
         _run(study, settings, context.store, context.report)
 
 
 def finished_run(study: Study, settings: Settings, store: Store, report: Progress) -> Entry:
-    """The stored result of a run; computed and stored now if it is missing, for runs that need another
-    run."""
+    """The stored result of a run, for runs that need it. If it is missing, it is computed and stored now."""
     key = run_key(study, settings)
     if (entry := store.get(key)) is not None:
         return entry
@@ -504,7 +513,7 @@ class StudyProgress:
 
 
 class StudyRuns:
-    """The runs of one spec, kept in the store and the job queue."""
+    """The runs of one spec. Their results are in the store, and their jobs are in the job queue."""
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
         self.study, self.spec = study, spec
@@ -522,12 +531,13 @@ class StudyRuns:
         return [settings for settings, key in runs if not store.has(key, own)]
 
     def bundled_group(self, store: Store) -> FinishedGroup | None:
-        """The bundled group with results of these runs; None if all were computed here."""
+        """A group of bundled results that contains some of these runs; None if all were computed here."""
         return next((made for key in self.keys if (made := store.bundled_group(key))), None)
 
     def pace(self, store: Store) -> float:
-        """Measured ÷ estimated seconds of a run, smoothed: that of the bundled runs (1 without any) counts
-        as much as `_RUNS_BEFORE` runs here, of which the median counts."""
+        """The smoothed ratio of measured to estimated seconds of a run. It is a weighted mean of two ratios:
+        the ratio of the bundled runs (1 if there are none), which counts as `_RUNS_BEFORE` runs, and the
+        median ratio of the runs that were computed here."""
         came, here = [], []
         for key in self.keys:
             if entry := store.summary(key):
@@ -535,18 +545,19 @@ class StudyRuns:
                 if plan:
                     (here if store.bundled_group(key) is None else came).append((lasted, plan))
         before = sum(lasted for lasted, _ in came) / sum(plan for _, plan in came) if came else 1.0
-        # Not the mean: the first runs also load libraries, and train what all runs share.
+        # This is the median and not the mean, because the first runs also load libraries and train models
+        # that all runs share.
         now = float(np.median([lasted / plan for lasted, plan in here])) if here else 1.0
         return (_RUNS_BEFORE * before + len(here) * now) / (_RUNS_BEFORE + len(here))
 
     def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
-        """Estimated seconds of the missing runs, not yet scaled by the pace; with `own`, bundled results
-        count as missing."""
+        """The estimated seconds of the missing runs, before they are multiplied by `pace`. With `own`,
+        bundled results count as missing."""
         missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         return max(sum(missing) / n_workers, max(missing, default=0.0))
 
     def start(self, queue: JobQueue, here: bool = False) -> None:
-        """Submit or resume the missing runs; with `here`, also those whose results are bundled."""
+        """Submit or resume the missing runs. With `here`, runs with bundled results count as missing."""
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
             if not queue.store.has(key, own=here):
                 title = f"{self.study.title}: run {number} of {len(self)}"
@@ -605,8 +616,8 @@ class StudyRuns:
             time.sleep(pause)
 
     def finish(self, queue: JobQueue, report: Progress | None = None) -> pd.DataFrame:
-        """Compute the missing runs, and return the `table` of all. Raises a SpaceError if a run fails; call
-        again to resume.
+        """Compute the missing runs, and return the `table` of all runs. Raises a SpaceError if a run fails.
+        Call it again to resume.
         """
         if self.missing(queue.store):
             self.start(queue)
@@ -617,7 +628,8 @@ class StudyRuns:
         return self.table(queue.store)
 
     def table(self, store: Store) -> pd.DataFrame:
-        """A table of the finished runs, indexed by run number: settings, results, seconds and key."""
+        """The table of the finished runs, indexed by run number. Its columns are settings, results, seconds
+        and key."""
         rows = {number: row for number, key in enumerate(self.keys) if (row := run_row(key, store))}
         return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -643,16 +655,17 @@ def _short_value(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class StudyChart(Recipe, figure="study"):
-    """A chart of a study, by default its first, with the study's conclusion; LaTeX prints the findings.
+    """The recipe of a chart of a study, by default its first one, with the study's conclusion. In LaTeX, the
+    findings are printed instead.
 
-    The result is the table of the runs; without it, all runs are computed.
+    The result is the table of the runs. Without it, all runs are computed.
     """
 
-    study: dict[str, Any]  # from `StudySpec.to_json`
+    study: dict[str, Any]  # as returned by `StudySpec.to_json`
     chart: str = ""
 
     def draw(self, result: pd.DataFrame | None = None) -> Exportable:
-        """Draw the chart; raises a SpaceError for an unknown chart, a run that fails, or an empty table."""
+        """Draw the chart. Raises a SpaceError if the chart is unknown, a run fails, or the table is empty."""
         spec = StudySpec.from_json(self.study)
         study, settings = study_of(spec.kind), spec.settings
         if (table := result) is None:
@@ -672,7 +685,7 @@ class StudyChart(Recipe, figure="study"):
         return chart_exportable(figure, recipe, name, lambda: study.findings(settings, table))
 
 
-# The data of studies; no test row is an anchor.
+# The data of studies. No test row is an anchor.
 
 LABELLED = ("digits", "sentences")
 DATA = Option(
@@ -712,7 +725,8 @@ def labelled_spaces(data: str, store: Store, report: Progress) -> list[LatentSpa
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
-    """The ids on which the encoders were not trained; () if they are trained without labels."""
+    """The ids of the rows on which the encoders were not trained; () if the encoders are trained without
+    labels."""
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()
 
 
@@ -731,9 +745,10 @@ def _specs_and_digests(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
 
 
 def word_pair(spaces: Sequence[str], store: Store) -> Match:
-    """Match two word spaces by id: the bundled ones, or those described by JSON from a session.
+    """Match two word spaces by id. `spaces` are descriptions as JSON from a session; if it is empty, the
+    bundled spaces are used.
 
-    Raises a SpaceError for an invalid description, or a space that has changed since.
+    Raises a SpaceError if a description is invalid or a space has changed since.
     """
     loaded = []
     for spec, digest in _specs_and_digests(spaces):
@@ -756,10 +771,10 @@ BASELINES = {"absolute, not stitched": OWN, "chance": "chance"}
 
 
 def stitched_values(spaces: list[LatentSpace], spec: StitchSpec) -> dict[str, Any]:
-    """Mean accuracy of each method, ``"<method>, same space"`` over encoders and ``"<method>, stitched"``
-    over pairs.
+    """The mean accuracy of each method: ``"<method>, same space"`` is the mean over encoders, and
+    ``"<method>, stitched"`` is the mean over pairs.
 
-    None for missing values; "chance" is the accuracy of always answering the most frequent class.
+    Missing values are None. "chance" is the accuracy of always predicting the most frequent class.
     """
     result, values = stitch_matrix(spaces, spec), {}
     stitched = ~np.eye(len(spaces), dtype=bool)
@@ -776,7 +791,8 @@ def _counted_share(status: JobStatus) -> float:
 
 
 def study_report(runs: StudyRuns, table: pd.DataFrame, store: Store, chart: str = "") -> Report:
-    """A report of a study: the conclusion, how many runs it rests on if some are missing, the findings."""
+    """The report of a study. It has the conclusion and the findings. If runs are missing, it tells on how
+    many runs they rest."""
     study, spec = runs.study, runs.spec
     findings = study.findings(spec.settings, table) if len(table) else table
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
