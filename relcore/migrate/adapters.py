@@ -1,4 +1,5 @@
-"""Adapters as files that work without Relscope: safetensors, a NumPy script, ONNX, and a map for faiss."""
+"""Adapters as files that work without Relscope: safetensors, a NumPy script, ONNX graphs, and a map for
+faiss."""
 
 from __future__ import annotations
 
@@ -49,13 +50,13 @@ class CardScore:
 
 @dataclass(frozen=True)
 class Card(Reported):
-    """The record of an adapter of `relcore.base.names.ADAPTERS`: the pairs that it was learned from, and its
+    """The record of an adapter from `relcore.base.names.ADAPTERS`: the pairs that it was fitted on, and its
     scores.
 
-    Widths are those of the new model, the old one, and the searched space. Digests are `digest_of` of the
-    paired rows as float32 arrays; the commit is "" outside a checkout. `candidates` and `n_candidates` are
-    the rows that a cascade ranks: `relcore.migrate.evaluate.Candidates`. `weight` is that of the bridge in
-    "query both models", where the old model has 1.
+    The widths are those of the new model, of the old model, and of the searched space. Digests are the
+    `digest_of` the paired rows as float32 arrays. The commit is "" outside a checkout. `candidates` and
+    `n_candidates` say which rows a cascade ranks; see `relcore.migrate.evaluate.Candidates`. `weight` is the
+    weight of the bridge in "query both models", where the old model has weight 1.
     """
 
     adapter: str
@@ -80,7 +81,8 @@ class Card(Reported):
         need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2, n_candidates=1)
 
     def report(self) -> Report:
-        """A report of what the adapter maps, the pairs that it was fitted on, and its scores."""
+        """A report of the models that the adapter maps between, the pairs that it was fitted on, and its
+        scores."""
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         models = f"{self.new_model or 'new model'}, {self.new_width:,} numbers per row → "
         models += f"{self.old_model or 'old model'}, {self.old_width:,}"
@@ -109,8 +111,8 @@ def card_of(
     scores: Sequence[CardScore] = (),
     commit: str = "",
 ) -> Card:
-    """The card, with today's date, of an adapter that was fitted on the pairs new (m, d_new) and old (m,
-    d_old).
+    """The card of an adapter that was fitted on the paired rows `new` (m, d_new) and `old` (m, d_old). It has
+    today's date.
     """
     return Card(
         method,
@@ -130,7 +132,7 @@ def card_of(
     )
 
 
-# adapter.safetensors
+# The file adapter.safetensors.
 
 FILE = "adapter.safetensors"
 KEY = "relscope-adapter"
@@ -147,12 +149,12 @@ class StepPlan:
     queries: tuple[str, ...]
     corpus: tuple[str, ...]
     card: Card
-    checksum: str = ""  # of the whole file; "" in files of version 0.1.0
+    checksum: str = ""  # checksum of the whole file; "" in files of version 0.1.0
 
 
 class LoadedAdapter(Adapter):
-    """An adapter read from a file, with its card; it maps queries and the corpus, and cannot be fitted
-    again.
+    """An adapter that was read from a file, with its card. It maps queries and the corpus, but cannot be
+    fitted again.
     """
 
     def __init__(self, card: Card, queries: Steps, corpus: Steps) -> None:
@@ -170,9 +172,10 @@ class LoadedAdapter(Adapter):
 
 
 def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
-    """Write the file atomically; equal adapters and cards give equal bytes.
+    """Write the file atomically. Equal adapters and cards give equal bytes.
 
-    Raises a SpaceError for a card with other widths, or numbers that are not finite.
+    Raises a SpaceError for a card whose widths differ from those of the adapter, and for numbers that are not
+    finite.
     """
     sides = {"queries": adapter.query_steps_, "corpus": adapter.corpus_steps_}
     tensors = {
@@ -191,9 +194,10 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
 
 
 def load(path: str | Path) -> LoadedAdapter:
-    """Read the adapter in a file, or in a folder that `export` wrote.
+    """Read the adapter from a file, or from a folder that `export` wrote.
 
-    Raises a SpaceError for another or damaged file, shapes that do not fit, or a later layout.
+    Raises a SpaceError for another kind of file, a damaged file, shapes that contradict each other, and a
+    later layout.
     """
     path = expand_home(path)
     path = path / FILE if path.is_dir() else path
@@ -214,7 +218,8 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
 def _steps(
     name: str, side: str, kinds: Sequence[str], width: int, end: int, tensors: dict[str, np.ndarray]
 ) -> Steps:
-    """Read the steps of one side, from rows of `width` to rows of width `end`, and pop their tensors."""
+    """Read the steps of a side, which map rows of width `width` to rows of width `end`. Their tensors are
+    removed from `tensors`."""
     if unknown := set(kinds) - set(_KINDS):
         got = f"{quote(sorted(unknown)[:3])}; update Relscope"
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
@@ -245,15 +250,17 @@ def _steps(
 
 # ONNX
 
-OPSET = 18  # ReduceL2 takes its axes as an input from here on; supported by onnxruntime since 1.14
-_IR = 8  # the version that goes with it
-_LEAST_LENGTH = 1e-30  # a shorter row counts as zero, and zero rows stay zero
+OPSET = 18  # from this version on, ReduceL2 takes its axes as an input; onnxruntime supports it since 1.14
+_IR = 8  # the version of the format that belongs to it
+_LEAST_LENGTH = 1e-30  # shorter rows count as zero, and zero rows stay zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
-    """The steps of one side, ``"queries"`` or ``"corpus"``, as a checked ONNX model; needs the package onnx.
+    """The steps of a side, ``"queries"`` or ``"corpus"``, as a checked ONNX model. This needs the package
+    onnx.
 
-    Input ``rows``, float32 (n, d) for any n; output ``mapped``, float32 (n, width) of length 1.
+    The input ``rows`` is float32 (n, d) for any n. The output ``mapped`` is float32 (n, width), with rows of
+    length 1.
     """
     with extra("onnx"):
         from onnx import TensorProto, checker, helper, numpy_helper
@@ -297,14 +304,16 @@ GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}
 def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False) -> tuple[Path, ...]:
     """Write the files of an adapter, and return their paths.
 
-    ``adapter.safetensors`` holds steps and card; ``apply.py`` maps rows with NumPy alone; ``cascade.py``
-    ranks an old index's results by new vectors; ``adapter.onnx`` maps queries, and ``corpus.onnx`` maps the
-    corpus if the adapter projects it. Graphs need the package onnx. For faiss see `index_with_map`.
+    ``adapter.safetensors`` holds the steps and the card. ``apply.py`` maps rows and needs only NumPy.
+    ``cascade.py`` ranks the results of an old index by new vectors. ``adapter.onnx`` maps queries. If the
+    adapter projects the corpus, ``corpus.onnx`` maps it. The ONNX files need the package onnx. For faiss, see
+    `index_with_map`.
 
     Raises
     ------
     SpaceError
-        The folder already holds an adapter, unless `replace`; a card with other widths than the adapter's.
+        A folder that already holds an adapter, unless `replace` is True; a card whose widths differ from
+        those of the adapter.
     """
     folder = expand_home(folder)
     if (folder / FILE).exists() and not replace:
@@ -319,34 +328,36 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
         for name in (SNIPPET, CASCADE):
             write(made / name, files("relcore.migrate").joinpath(name).read_bytes())
         for side, name in GRAPHS.items():
-            (folder / name).unlink(missing_ok=True)  # of an adapter that is replaced
+            (folder / name).unlink(missing_ok=True)  # files of an adapter that is replaced
             if find_spec("onnx") and (side == "queries" or loaded.rewrites_corpus):
                 write(made / name, graph_bytes(loaded, side))
                 written.append(name)
     return tuple(folder / name for name in written)
 
 
-# A faiss index with an adapter in front: search programs pass it the new model's queries and need no change.
+# A faiss index with an adapter in front. Search programs pass queries of the new model to it, without other
+# changes.
 
 
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
-    """A `faiss.IndexPreTransform` that maps queries of the new model and searches `index` with them.
+    """A `faiss.IndexPreTransform` that maps queries of the new model, and searches `index` with the result.
 
-    The index is not copied. Search by inner product; or by Euclidean distance, if the rows have length 1. Add
-    rows to ``mapped.index``: ``mapped.add`` would map them as queries.
+    The index is not copied. Search by inner product; if the rows have length 1, Euclidean distance also
+    works. Add new rows to ``mapped.index``, because ``mapped.add`` would map them as queries.
 
     Parameters
     ----------
     index : faiss.Index
-        An index of the old vectors, or of projected ones (`Adapter.corpus`) if the adapter projects the
-        corpus.
+        An index of the old vectors. If the adapter projects the corpus, an index of the projected vectors
+        (`Adapter.corpus`).
     projected : bool
-        Whether the vectors in the index went through `Adapter.corpus`; required by adapters that project.
+        Whether the vectors in the index were projected by `Adapter.corpus`. It must be True if the adapter
+        projects the corpus.
 
     Raises
     ------
     SpaceError
-        An index with other rows or another width.
+        An index whose vectors are not projected as the adapter needs; an index of another width.
 
     Examples
     --------
@@ -401,23 +412,23 @@ def adapt(
     report: Progress = silent,
     block: int = BLOCK,
 ) -> Target:
-    """Map all rows of a store and write them to another one, with their ids and payload.
+    """Map all rows of a store, and write them to another store with their ids and payload.
 
-    Memory holds one block, and eight bytes for each id. A file or a table gets its name only when it is
-    whole.
+    Memory holds only a block of rows, and eight bytes for each id. A file or a table gets its name only when
+    it is complete.
 
     Parameters
     ----------
     adapter : Adapter, optional
-        None copies the rows as they are.
+        With None, rows are copied unchanged.
     add : bool
         Whether rows may be added to an existing collection or table.
 
     Raises
     ------
     SpaceError
-        Rows of another width, or not finite; ids that occur twice; a goal that exists already; as
-        `open_index`.
+        Rows of another width; numbers that are not finite; ids that occur twice; a goal that already exists;
+        errors of `open_index`.
     """
     if source == goal:
         expected = "a target other than the source, got the same; choose another"
@@ -445,7 +456,7 @@ def adapt(
                 done += len(ids)
                 report(done, index.n, f"mapping {index.name}")
                 yield StoredRows(ids, mapped(rows.vectors), rows.payload)
-            # An error after the last block still leaves nothing under the goal's name.
+            # If an error occurs after the last block, there is still nothing under the name of the goal.
             _need_distinct_ids(index, np.concatenate(hashes))
 
         write_index(goal, blocks(), target)
@@ -457,7 +468,8 @@ def _hash_ids(ids: Sequence[str]) -> np.ndarray:
 
 
 def _need_distinct_ids(index: VectorIndex, hashes: np.ndarray) -> None:
-    """Raise a SpaceError that names the first repeated id; reads the rows again only if hashes are equal."""
+    """Raise a SpaceError that names the first repeated id, if there is one. Rows are read again only if two
+    hashes are equal."""
     hashes.sort()
     alike = hashes[1:][hashes[1:] == hashes[:-1]]
     if not len(alike):
@@ -472,7 +484,7 @@ def _need_distinct_ids(index: VectorIndex, hashes: np.ndarray) -> None:
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
-    """Raise a SpaceError unless the rows have the width that the adapter takes on this side."""
+    """Raise a SpaceError unless `width` is the width of the rows that the adapter maps on this side."""
     is_query = side == "queries"
     model, expected = ("new", adapter.n_features_in_) if is_query else ("old", adapter.n_features_old_)
     if width != expected:

@@ -1,7 +1,7 @@
-"""Map rows with an adapter of Relscope; needs only NumPy, and adapter.safetensors beside this file.
+"""Map rows with an adapter of Relscope. This needs only NumPy, and adapter.safetensors beside this file.
 
-queries(x) maps rows of the new model, corpus(x) rows of the old one. Search the results by inner product,
-which is their cosine. both(…) makes the queries of "query both models".
+queries(x) maps rows of the new model; corpus(x) maps rows of the old model. Search the results by inner
+product, which is their cosine. both(…) makes the queries of "query both models".
 """
 
 import hashlib
@@ -14,12 +14,13 @@ import numpy as np
 
 @cache
 def adapter():
-    """The kinds of the steps of each side, and the tensors by the name of their step."""
+    """The plan of the adapter, with the kinds of the steps of each side; and the tensors by the name of their
+    step."""
     raw = Path(__file__).with_name("adapter.safetensors").read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8:begin])
     plan = json.loads(head.pop("__metadata__")["relscope-adapter"])
-    told = plan["checksum"]  # of this file, computed with zeros in this place
+    told = plan["checksum"]  # of the file, computed with zeros in place of the checksum
     content = raw.replace(told.encode(), b"0" * 32, 1)
     if hashlib.blake2b(content, digest_size=16).hexdigest() != told:
         raise ValueError("adapter.safetensors: expected the content that was written; copy it again")
@@ -30,7 +31,7 @@ def adapter():
 
 
 def mapped(x, side):
-    """Rows (n, d) of one side, "queries" or "corpus", after all steps."""
+    """The rows x (n, d) after all steps of a side, "queries" or "corpus"."""
     (plan, tensors), x = adapter(), np.asarray(x, np.float32)
     for place, kind in enumerate(plan[side]):
         step = {
@@ -46,21 +47,22 @@ def unit(x):
 
 
 def queries(x):
-    """Rows of the new model (n, d_new), ready to search the corpus."""
+    """Map rows of the new model (n, d_new), so that they can search the corpus."""
     return mapped(x, "queries")
 
 
 def corpus(x):
-    """Rows of the old model (n, d_old), as the adapter searches them."""
+    """Map rows of the old model (n, d_old), so that they can be searched."""
     return mapped(x, "corpus")
 
 
 def both(old_queries, new_queries, old_vectors):
-    """The same queries by both models (m, d_old), (m, d_new) as one search, which adds their scores.
+    """Join the same queries by both models, (m, d_old) and (m, d_new), into one search that adds the scores
+    of both.
 
-    They search corpus(old_vectors) by inner product; if the adapter rewrites the corpus, the columns of
-    unit(old_vectors) and those of corpus(old_vectors). Scores are scaled over `old_vectors`: the corpus, or
-    a large sample of it.
+    The result searches corpus(old_vectors) by inner product. If the adapter rewrites the corpus, it searches
+    rows with the columns of unit(old_vectors), then those of corpus(old_vectors). Scores are scaled by their
+    variance over `old_vectors`, which are the corpus or a large sample of it.
     """
     plan, _ = adapter()
     old = standardised(unit(old_queries), np.cov(unit(old_vectors).T, bias=True))
@@ -70,8 +72,8 @@ def both(old_queries, new_queries, old_vectors):
 
 
 def standardised(x, covariance):
-    """Queries (m, d), scaled so that their scores over the corpus have variance 1; zero if all scores are
-    equal.
+    """The queries (m, d), scaled so that their scores over the corpus have variance 1. If all scores of a
+    query are equal, it becomes zero.
     """
     wide = x.astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))

@@ -1,7 +1,7 @@
-"""Rank the results of the old index by the new model; needs NumPy, and apply.py beside this file.
+"""Rank the results of the old index by the new model. This needs NumPy, and apply.py beside this file.
 
-cache = Cache("cache.npy", embed)  # embed(ids) makes new vectors (m, d); any function of ids serves, too
-ids = ranked(old_query, new_query, search, cache)
+cache = Cache("cache.npy", embed)  # embed(ids) returns new vectors (m, d); any function of ids can replace
+the cache ids = ranked(old_query, new_query, search, cache)
 
 search(vector, n) gives the ids of the n nearest rows of the old index, the best first, by cosine:
 faiss    lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0]
@@ -15,9 +15,10 @@ import numpy as np
 
 
 def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapped=None):
-    """The k best ids for a query (d_old,), (d_new,); candidates are by default those named in the card.
+    """The k best ids for a query, which is given by both models: (d_old,) and (d_new,). By default,
+    candidates are those that the card names.
 
-    `mapped` searches rows that the adapter has mapped, if it rewrites the corpus.
+    If the adapter rewrites the corpus, `mapped` must search the rows that the adapter has mapped.
     """
     import apply
 
@@ -46,7 +47,7 @@ class ListIndex:
 
 class Cache:
     def __init__(self, path, embed):
-        self.path, self.embed = Path(path), embed  # an .npy of ids and vectors, written by save
+        self.path, self.embed = Path(path), embed  # an .npy file of ids and vectors, which save writes
         stored = np.load(path) if self.path.exists() else ()
         self.known = {str(one): vector for one, vector in stored}
 

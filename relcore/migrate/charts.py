@@ -1,4 +1,4 @@
-"""Charts of a migration: quality over the number of pairs, and scores before and after a map."""
+"""Charts of a migration: quality by number of pairs, and scores before and after a map."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def threshold_table(outcome: ThresholdOutcome) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class MigrationChart(SpacesRecipe, figure="migration-options"):
-    """The scores of the options of a migration, with their intervals, as a chart.
+    """A figure of the scores of the options of a migration, with their intervals.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class MigrationChart(SpacesRecipe, figure="migration-options"):
 
 @dataclass(frozen=True, kw_only=True)
 class CascadePrice(MigrationChart, figure="cascade-price"):
-    """The rows that a cascade embeds as the log of queries grows."""
+    """A figure of the number of rows that a cascade embeds, by the length of the log of queries."""
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         if (price := self.computed(result).price) is None:
@@ -72,7 +72,7 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
     def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
         outcome = self.computed(result)
         shares = np.linspace(0, 1, len(outcome.old))
-        lines = (  # in the colours of their options
+        lines = (  # lines have the colours of their options
             Line("old model", outcome.old, shares, color=0),
             Line(SYSTEMS[self.task.system], outcome.new, shares, color=OPTIONS.index(self.task.system)),
             Line("after the map", outcome.mapped, shares, color=len(OPTIONS)),
@@ -93,7 +93,7 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
 
 
 def chart_of(result: MigrationResult) -> Lines:
-    """The chart of score against number of pairs: curves or levels of the options, each in its own colour."""
+    """The chart of score against number of pairs. Each option has a curve, or a level, in its own colour."""
     curve, m = (
         pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__]),
         result.n_pairs,

@@ -1,5 +1,5 @@
-"""Adapters: maps from a new model's queries to an old model's vectors, as steps that NumPy, ONNX and faiss
-can run.
+"""Adapters: maps from queries of a new model to vectors of an old model. They consist of steps that NumPy,
+ONNX and faiss can run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relcore.spaces.space import MatrixLike
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Scale each row to length 1; a zero row stays zero."""
+    """The step that scales each row to length 1. A zero row stays zero."""
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         return unit_rows(X)
@@ -27,14 +27,14 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class AffineStep:
-    """The affine map x·matrix + offset in float32: matrix (d_in, d_out), offset (d_out,)."""
+    """The step x·matrix + offset in float32, with matrix (d_in, d_out) and offset (d_out,)."""
 
     matrix: np.ndarray
     offset: np.ndarray
 
     @classmethod
     def between(cls, matrix: np.ndarray, start: np.ndarray, end: np.ndarray | float = 0.0) -> AffineStep:
-        """The map (x − start)·matrix + end, its offset computed in float64."""
+        """The step (x − start)·matrix + end. Its offset is computed in float64."""
         return cls(
             np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32)
         )
@@ -48,7 +48,7 @@ Steps = tuple[Step, ...]
 
 
 def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
-    """Apply all steps to the rows X, block by block: (n, d_in) → (n, d_out) float32."""
+    """Apply all steps to the rows X (n, d_in), block by block. Returns (n, d_out) float32."""
     out = None
     for block in row_blocks(len(X)):
         rows = X[block]
@@ -61,25 +61,25 @@ def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
 
 
 class Adapter(Estimator):
-    """A map of new queries and old vectors into one space, which is searched by cosine; learned from m paired
-    rows.
+    """The base class of adapters. An adapter maps new queries and old vectors into a common space, which is
+    searched by cosine. It is fitted on m paired rows.
 
-    Rows are first scaled to length 1: retrieval uses the cosine, and lengths harm every method that centres.
-    `query_steps_` map a new model's row to that space, and `corpus_steps_` an old model's row; they are only
-    `Unit()` if rows are searched unchanged.
+    Rows are first scaled to length 1, because retrieval uses the cosine, and lengths harm every method that
+    centres. `query_steps_` map rows of the new model to the common space, `corpus_steps_` rows of the old
+    model. If old rows are searched unchanged, `corpus_steps_` are only `Unit()`.
     """
 
     _needs_target: ClassVar[bool] = True
 
     @abstractmethod
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        """The learned steps of the queries and of the corpus, from unit rows in float32; `fit` puts a
-        `Unit()` before and after them.
+        """Compute the steps of the queries and of the corpus from unit rows in float32. `fit` adds a `Unit()`
+        before and after them.
         """
 
     def fit(self, new: MatrixLike, old: MatrixLike) -> Self:
-        """Learn from paired rows (m, d_new), (m, d_old); raises a SpaceError for fewer than two, or not
-        finite ones.
+        """Fit to paired rows (m, d_new) and (m, d_old). Raises a SpaceError for fewer than two pairs, and for
+        numbers that are not finite.
         """
         given = new
         new, old = self._paired_matrices(("new", "old"), new, old)
@@ -98,12 +98,12 @@ class Adapter(Estimator):
         return self
 
     def transform(self, X: MatrixLike) -> np.ndarray:
-        """Map new queries into the space that is searched: (n, d_new) → (n, d) float32 of length 1."""
+        """Map new queries (n, d_new) into the common space: rows (n, d) float32 of length 1."""
         rows = self._check_width(X)
         return self._as_output(self._mapped(self.query_steps_, rows), X)
 
     def corpus(self, X: MatrixLike) -> np.ndarray:
-        """Map old vectors into the space that is searched: (n, d_old) → (n, d) float32 of length 1."""
+        """Map old vectors (n, d_old) into the common space: rows (n, d) float32 of length 1."""
         self._need_fitted()
         return self._mapped(self.corpus_steps_, self._check_width(X, self.n_features_old_))
 
@@ -120,10 +120,10 @@ class Adapter(Estimator):
 
 
 class InPlaceAdapter(Adapter):
-    """A linear map between centred rows; old vectors are searched unchanged.
+    """A linear map between centred rows. Old vectors are searched unchanged.
 
-    Queries are mapped by x → ‖y‖ u + mean_y, where u is the direction of (x − mean_x)·matrix and ‖y‖ the mean
-    length of centred old rows.
+    A query x is mapped to ‖y‖ u + mean_y, where u is the direction of (x − mean_x)·matrix, and ‖y‖ is the
+    mean length of centred old rows.
     """
 
     @abstractmethod
@@ -133,15 +133,16 @@ class InPlaceAdapter(Adapter):
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         matrix = self._matrix(new, old)
         start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
-        # A fitted map shrinks rows towards the mean. If their length is not restored, documents near the mean
-        # answer every query (Cranfield, ridge, 300 pairs: nDCG@10 .276 → .305).
+        # A fitted map shrinks rows towards the mean. If their length is not restored, every query finds
+        # documents near the mean. (Cranfield, ridge, 300 pairs: restoring it raises nDCG@10 from .276 to
+        # .305.)
         length = float(lengths(old, end).mean(dtype=np.float64))
         towards = AffineStep(length * np.eye(old.shape[1], dtype=np.float32), end.astype(np.float32))
         return (AffineStep.between(matrix, start), Unit(), towards), ()
 
 
 class ProcrustesAdapter(InPlaceAdapter):
-    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows of any two widths.
+    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows. The widths may differ.
 
     Examples
     --------
@@ -163,10 +164,11 @@ PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
 
 
 class RidgeAdapter(InPlaceAdapter):
-    """Ridge regression with an offset; `penalty_`, λ, has the smallest leave-one-out error among `PENALTIES`.
+    """Ridge regression with an offset. λ (`penalty_`) is the one of `PENALTIES` with the smallest
+    leave-one-out error.
 
-    That error is Allen's PRESS, the sum of squares of the residuals (y − ŷ)ᵢ / (1 − hᵢ), with h the diagonal
-    of the hat matrix. Rows have length 1, so λ = 1 counts as much as one pair.
+    The leave-one-out error is Allen's PRESS: the sum of squares of the residuals (y − ŷ)ᵢ / (1 − hᵢ), where h
+    is the diagonal of the hat matrix. Rows have length 1, so λ = 1 counts as much as one pair.
     """
 
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
@@ -176,7 +178,7 @@ class RidgeAdapter(InPlaceAdapter):
 
         def press(penalty: float) -> float:
             shrunk = values**2 / (values**2 + penalty)
-            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / m is the offset's share
+            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / m is the share of the offset
             residual = Y - (left * shrunk) @ onto
             return float(np.sum((residual / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
 
@@ -185,8 +187,9 @@ class RidgeAdapter(InPlaceAdapter):
 
 
 def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mean (d,) of paired rows (k, d), and parts of their SVD P S Qᵀ as centred unit rows: P (k, w), and
-    Q S (S² + λ)^(−1/2), (d, w). Rows times it are whitened relative coordinates up to a rotation."""
+    """Three arrays from paired rows (k, d): their mean (d,), and two parts of the SVD P S Qᵀ of the centred
+    unit rows. These are P (k, w), and Q S (S² + λ)^(−1/2), (d, w). Rows times the latter are whitened
+    relative coordinates, up to a rotation."""
     if not 0 < ridge < np.inf:
         raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
     mean = rows.mean(axis=0, dtype=np.float64)
@@ -196,18 +199,19 @@ def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, n
 
 @dataclass(eq=False)
 class WhitenedRelativeAdapter(Adapter):
-    """Whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ, of centred rows, the pairs as anchors A.
+    """Maps centred rows X to whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ. The pairs are the
+    anchors A.
 
-    Results come in the order of `RelativeProjection(whiten=True)`. `ridge` is λ, above 0; 1 counts as much as
-    one average anchor.
+    A search returns rows in the same order as with `RelativeProjection(whiten=True)`. `ridge` is λ, above 0;
+    1 counts as much as one average anchor.
     """
 
     ridge: float = 0.3
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         (start, P, of_new), (end, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
-        # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. The inner product of two such rows
-        # stays the same if the old model's Uᵀ is dropped on both sides, so the corpus needs at most the old
+        # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. The inner product of a query and a row
+        # stays the same if both are multiplied by U of the old model. So the corpus needs at most the old
         # width.
         return (AffineStep.between(of_new @ (P.T @ R), start),), (AffineStep.between(of_old, end),)
 

@@ -1,4 +1,5 @@
-"""Blind judging: which of two lists of five rows answers a query better, and when the answers decide."""
+"""Blind judging: a judge says which of two lists of five rows answers a query better, and a test says when
+the answers decide."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ EARLY, LEVEL = 0.0045, 0.05
 
 @dataclass(frozen=True)
 class BlindQuestion:
-    """A query and the ids that two options find for it, at most five each, in the order of the search.
+    """A query, and the ids that two options find for it: at most five each, in the order of the search.
 
-    The old model's ids are on the right if `is_turned`.
+    If `is_turned`, the ids of the old model are on the right.
     """
 
     query: str
@@ -36,7 +37,7 @@ class BlindQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """A judge's answer to one question: whose rows are better, and the rows that were shown."""
+    """The answer of a judge to a question: which rows are better, and the rows that were shown."""
 
     query: str
     keep: tuple[str, ...]
@@ -46,27 +47,28 @@ class Answer:
 
 @dataclass(frozen=True)
 class BlindAnswers:
-    """Answers that compare the old model's rows with those of another option of the migration."""
+    """Answers that compare the rows of the old model with those of another option of the migration."""
 
     option: Literal["bridge", "twice", "cascade", "re-embed"] = "re-embed"
     answers: tuple[Answer, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> BlindAnswers:
-        """Read answers; raises a SpaceError for a file that is missing, too large, or no file of answers."""
+        """Read answers from a file. Raises a SpaceError if the file is missing or too large, and if it holds
+        no answers."""
         return records.from_json(cls, records.read_file(path, "answers of the tab Judge"), path.name)
 
 
 def questions(
     result: MigrationResult, ids: np.ndarray, option: str, random_state: int = 0
 ) -> tuple[BlindQuestion, ...]:
-    """The questions for a judge: at most 50 queries, those whose two lists differ most first. A hash of the
-    query decides which list is on the left.
+    """The questions for a judge: at most 50 queries. Queries whose two lists differ most come first. A hash
+    of the query decides which list is on the left.
 
     `ids` (n,) are the ids of the old space. Queries with the same five rows in both lists are left out. Lists
-    are compared by their average overlap (Webber et al. 2010) down to rank 10. On 70 % of Cranfield's
-    queries, with five pairs of models whose nDCG@10 differs by .10 to .12, a judge by relevance was right in
-    196 of 200 draws; with random queries in 166.
+    are compared by their average overlap (Webber et al. 2010) down to rank 10. This was tested with simulated
+    judges who know the relevant rows, on 70 % of the queries of Cranfield, with five pairs of models whose
+    nDCG@10 differs by .10 to .12. The judges were right in 196 of 200 draws; with random queries, in 166.
     """
     order, sides = (row_keys(result.queries, f"{what} {option}", random_state) for what in ("judge", "side"))
     lists, asked = [result.found[name][:, :DEPTH] for name in ("keep", option)], []
@@ -80,11 +82,11 @@ def questions(
 
 
 def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The average overlap (q,) of two ranked lists (q, k): the mean, over all depths, of the share of rows
-    that both have down to that depth.
+    """The average overlap (q,) of two ranked lists (q, k). For each depth, take the share of rows that both
+    lists have down to it; the result is the mean over all depths.
     """
     ranks = np.arange(first.shape[1])
-    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # weight of a row that both lists have from this rank on
+    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # weight of a row that both lists have from here on
     same = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
     return (same * later[np.maximum.outer(ranks, ranks)]).sum((1, 2)) / len(ranks)
 
@@ -92,7 +94,8 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def with_answers(
     result: MigrationResult, ids: np.ndarray, answers: BlindAnswers, random_state: int = 0
 ) -> MigrationResult:
-    """The migration's result with the verdict of the answers; its sentence includes the measured numbers.
+    """The result of the migration with the verdict of the answers. Its sentence also has the measured
+    numbers.
 
     Raises a SpaceError if no answer concerns the rows that this result found.
     """
@@ -105,8 +108,8 @@ def with_answers(
             " that were judged?"
         )
     verdict, told = found.verdict(), result.verdict.sentence
-    # The measured numbers: without the old answer of labels or judged queries, or without the statement that
-    # there is none.
+    # The measured numbers, without the earlier verdict (from labels or judged queries, or that there is
+    # none).
     measured = told.partition(": ")[2] if result.relevance != NEIGHBOURS else told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
     return replace(result, verdict=replace(verdict, sentence=sentence))
@@ -114,7 +117,8 @@ def with_answers(
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of answers, the p-value of those that prefer a side, and the next question, None at the end."""
+    """The counts of answers, the p-value of the answers that prefer one option, and the next question (None
+    at the end)."""
 
     option: str
     keep: int
@@ -133,7 +137,7 @@ class Tally:
         return self.question is None and self.p <= LEVEL
 
     def verdict(self) -> Verdict:
-        """The verdict of the answers, with its sentence; no option before the end."""
+        """The verdict of the answers, with its sentence. Before the end, it has no option."""
         told = f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
         told += f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p ="
         told += f" {short(self.p)})"
@@ -148,7 +152,7 @@ class Tally:
 def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
     """Count the answers to these questions.
 
-    Answers on other rows than the question's, and answers after the end, are left out.
+    Answers on rows that differ from those of the question are left out; so are answers after the end.
     """
     said = {(one.query, one.keep, one.other): one.preferred for one in answers.answers}
     counts, waiting = Counter(keep=0, other=0, equal=0), []
@@ -167,11 +171,11 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
 
 
 class SignTest(NamedTuple):
-    """The sequential sign test after n answers that prefer a side, as arrays (n + 1,) indexed by the number
-    that prefer the other option.
+    """The sequential sign test after n answers that prefer one of the two options. Both arrays are (n + 1,):
+    entry i is for i answers that prefer the new option.
 
-    `ends` says whether the test ends there; `p` is the probability that a fair coin ends it earlier, or is as
-    far from n / 2.
+    `ends` says whether the test ends after these answers. `p` is a probability for a fair coin: that the test
+    has ended earlier, or that the count is at least as far from n / 2.
     """
 
     ends: np.ndarray
@@ -180,10 +184,10 @@ class SignTest(NamedTuple):
 
 @cache
 def sequential_test() -> tuple[SignTest, ...]:
-    """The sign test after 0 to 50 answers; its p-values are over all paths of a fair coin, and so account for
-    earlier looks.
+    """The sign tests after 0, 1, …, 50 answers. The p-values are computed over all paths of a fair coin, so
+    they account for earlier looks.
     """
-    from scipy.special import bdtr  # as `scipy.stats.binom.cdf`, which takes longer to import than a page
+    from scipy.special import bdtr  # equals `scipy.stats.binom.cdf`, which takes long to import
 
     paths, ended, found = np.ones(1), 0.0, []  # probability of each count if the test has not ended
     for n in range(MOST + 1):

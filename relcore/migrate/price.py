@@ -1,4 +1,5 @@
-"""The cost of each option of a migration: rows to embed (for a cascade by a query log), calls, and bytes."""
+"""The cost of each option of a migration: rows to embed, calls, and bytes. For a cascade, rows are counted by
+a query log."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from relcore.base.numbers import counted, percent
 from relcore.migrate.evaluate import Candidates
 
 DEPTHS = (20, 50, 100, 200)
-_POINTS = 25  # points of the curve
-MOST_SHARE = 0.5  # of the corpus; if a log touches more, re-embedding is better
+_POINTS = 25  # number of points of the curve
+MOST_SHARE = 0.5  # share of the corpus; if a log touches more, re-embedding is better
 
 
 @dataclass(frozen=True)
 class Need:
-    """The number of distinct rows that a cascade embeds for a log, with the 95 % interval for another log of
-    that length."""
+    """The number of distinct rows that a cascade embeds for a log, and its 95 % interval for another log of
+    the same length."""
 
     n_candidates: int
     rows: int
@@ -35,13 +36,13 @@ class Price:
     Attributes
     ----------
     need : Need
-        For the migration's number of candidates.
+        The need for the number of candidates of the migration.
     others : tuple of Need
-        For other numbers.
+        The needs for other numbers of candidates.
     next_query : float
-        Rows that one more query adds at the end of the log.
+        Number of rows that one more query adds at the end of the log.
     curve : tuple of (queries, rows)
-        Expected size of the cache after fewer queries, averaged over their order.
+        Expected number of embedded rows after fewer queries, averaged over the order of queries.
     """
 
     n_queries: int
@@ -61,7 +62,7 @@ class Price:
         return self.share < MOST_SHARE
 
     def cells(self) -> list[list[str]]:
-        """The need for each number of candidates, as cells, with the head first."""
+        """The cells of a table of the need for each number of candidates. The first row is the head."""
         shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
             share, ends = percent(need.rows / self.n_rows), f"{need.low:,.0f} to {need.high:,.0f}"
@@ -78,9 +79,10 @@ class Price:
 
 
 def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:
-    """The price of a log whose queries find the rows `old` and `bridged` (q, ≥ n), best first.
+    """The price of a log. The queries find the rows `old`, and as bridged queries the rows `bridged`, each
+    (q, ≥ n), best first.
 
-    Raises nothing: for a single query the interval is 0 … n_rows.
+    For a single query, the interval is 0 … n_rows.
     """
     depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
     lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
@@ -104,7 +106,7 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
 
     .. math:: E(m) = \\sum_r 1 - \\binom{q - c_r}{m} / \\binom{q}{m}
 
-    `counts` (r,) are the numbers of queries that touch each row.
+    `counts` (r,) has the number of queries that touch each row.
     """
     values, times = np.unique(counts[counts > 0], return_counts=True)
     m, c = np.asarray(sizes, dtype=float)[:, None], values[None].astype(float)
@@ -117,19 +119,19 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
 
 
 def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The number of queries that touch each row (n_rows,), and the number of rows that only one query
-    touches, for each query (q,)."""
+    """For each row (n_rows,), the number of queries that touch it. For each query (q,), the number of rows
+    that only this query touches."""
     flat = lists.ravel()
     counts = np.bincount(flat[flat >= 0], minlength=n_rows)
     return counts, ((lists >= 0) & (counts[np.maximum(lists, 0)] == 1)).sum(axis=1)
 
 
 def _need(lists: np.ndarray, n_rows: int) -> Need:
-    """The number of rows that these queries touch; the interval is for another log of that length.
+    """The number of rows that these queries touch, and its interval for another log of the same length.
 
-    Without query i the log needs `alone[i]` rows less. So the jackknife variance of the number is the sum of
-    their squares (Efron and Stein 1981: not too small on average). The number of another log varies as much
-    again.
+    Without query i, the log needs `alone[i]` rows less. So the jackknife variance of the number is the sum of
+    the squares of `alone` (Efron and Stein 1981: on average, it is not too small). The number for another log
+    has the same variance, so the variance of the difference is twice as large.
     """
     q = len(lists)
     counts, alone = _touch_counts(lists, n_rows)
@@ -143,8 +145,9 @@ def _need(lists: np.ndarray, n_rows: int) -> Need:
 
 @dataclass(frozen=True)
 class Cost:
-    """Rows that the new model embeds at once and per query, models that embed a query, searches, bytes of the
-    index (float32 vectors, without a graph), and whether it is written again.
+    """The cost of an option: rows that the new model embeds immediately, and per query; models that embed a
+    query; searches per query; bytes of the index (float32 vectors, without a graph); and whether the index is
+    written again.
     """
 
     rows_now: int
@@ -156,7 +159,8 @@ class Cost:
 
 
 class Rate(NamedTuple):
-    """The rate of embedding: seconds per row, or price per million tokens and tokens per row; 0: unknown."""
+    """The rate of embedding: seconds per row, price per million tokens, and tokens per row. 0 means
+    unknown."""
 
     seconds: float = 0.0
     price: float = 0.0

@@ -1,5 +1,6 @@
-"""The effect of a migration on a similarity threshold, and the map of scores that restores it; and cheaper
-indexes: int8, binary or shorter vectors, scored by the same judgements."""
+"""Two further measurements of a migration: its effect on a similarity threshold, with a map of scores that
+restores the threshold; and the options with cheaper indexes (int8, binary or shorter vectors), scored by the
+same judgements."""
 
 from __future__ import annotations
 
@@ -36,18 +37,20 @@ from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement, row_keys
 
-FEWEST_QUERIES = 10  # on each side of the split
+FEWEST_QUERIES = 10  # number of queries in each half of the split
 MOST_ROWS = 4000
 _PERMUTATIONS = 100
 _KNOTS = 256
-_PER_QUERY = 10  # rows that reach the usual threshold
+_PER_QUERY = 10  # number of rows per query that reach the default threshold
 
 
 @dataclass(frozen=True, eq=False)
 class ScorePairs:
-    """Cosines (q, n) of the same queries and rows in two systems; NaN if the row is the query itself.
+    """Cosines (q, n) of the same queries and rows in the old and in the new system; NaN if the row is the
+    query itself.
 
-    They are of all rows, because the rows that are nearest in one system have lower cosines in the other.
+    All rows are included, not only the nearest ones of one system, because these have lower cosines in the
+    other system.
     """
 
     old: np.ndarray
@@ -63,9 +66,10 @@ class ScorePairs:
 
 @dataclass(frozen=True, eq=False)
 class ScoreMap:
-    """A monotone, piecewise linear map of new scores to the scale of old ones, with ascending knots (k,).
+    """A monotone, piecewise linear map of new scores to the scale of old scores, with ascending knots (k,).
 
-    A score beyond the first or the last knot takes its value.
+    Scores below the first knot get the value of the first knot; scores above the last knot get that of the
+    last.
 
     Examples
     --------
@@ -84,16 +88,17 @@ class ScoreMap:
 
     @classmethod
     def fit(cls, new: np.ndarray, old: np.ndarray) -> ScoreMap:
-        """Fit isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted
-        new ones.
+        """Fit isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new
+        scores.
 
-        Sorting first keeps the distribution, so that as many rows pass a threshold as before. Regression row
-        by row would pull scores towards their mean, and then hardly any would pass a strict threshold.
+        Because scores are sorted first, their distribution is kept, so the same number of rows passes a
+        threshold. Regression on unsorted pairs would shrink scores towards their mean, and hardly any would
+        pass a strict threshold.
 
         Raises
         ------
         SpaceError
-            Fewer than two scores, counts that differ, or all new scores equal.
+            Fewer than two scores; numbers of scores that differ; new scores that are all equal.
         """
         from sklearn.isotonic import IsotonicRegression
 
@@ -104,14 +109,14 @@ class ScoreMap:
                 f" and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
-        # At most 512 knots; half of them become denser towards the end, where thresholds are.
+        # There are at most 512 knots. Half of them become denser towards the upper end, where thresholds are.
         n = len(fitted.X_thresholds_)
         places = np.r_[np.linspace(0, n - 1, _KNOTS), n - np.geomspace(1, n, _KNOTS)]
         knots = np.unique(places.round().astype(int).clip(0, n - 1))
         return cls(*(part[knots].astype(float) for part in (fitted.X_thresholds_, fitted.y_thresholds_)))
 
     def threshold(self, old: float) -> float:
-        """The new score from which the mapped score reaches an old threshold; infinite if none does."""
+        """The smallest new score whose mapped score reaches an old threshold; infinite if there is none."""
         reached = np.flatnonzero(self.old >= old)
         if not len(reached):
             return float("inf")
@@ -124,30 +129,32 @@ class ScoreMap:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdOutcome:
-    """The effect of a change of model on one threshold, and of the map that restores it, on held-out
-    queries.
+    """The effect of a change of model on a threshold, and the effect of the map that restores it, both on
+    held-out queries.
 
-    Errors are shares of wrong decisions among the pairs of query and row that the old or the new decision
-    accepts (1 − Jaccard index).
+    An error is the share of wrong decisions among the pairs of a query and a row that are accepted by the old
+    or the new decision (1 − Jaccard index).
 
     Attributes
     ----------
     threshold, new_threshold : float
-        The old threshold, and the new score that means the same.
+        The old threshold, and the new score that corresponds to it.
     old, new, mapped : arrays (101,)
-        Percentiles of the scores.
+        Percentiles of the old scores, the new scores, and the mapped scores.
     ks_before, ks_after : float
-        Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
+        Kolmogorov–Smirnov distance from the distribution of the old scores, before and after the map, 0 … 1.
     error_before, error_after : float
-        The errors if the old threshold is applied to new scores, and to mapped ones.
+        The error if the old threshold is applied to new scores, and the error if it is applied to mapped
+        scores.
     change : Interval
         Change of the error, paired by query.
     chance, chance_low : float
-        Mean and 2.5 % quantile of the error after the map if each query's new scores belong to another query.
+        Mean and 2.5 % quantile of the error after the map, if each query gets the new scores of another
+        query.
     accepted_old, accepted_before, accepted_after : float
-        Rows per query that pass.
+        Number of rows per query that pass: with old scores, with new scores, and with mapped scores.
     n_fitted, n_queries : int
-        Queries on which the map was fitted, and others on which it was judged.
+        Number of queries on which the map was fitted, and number of other queries on which it was evaluated.
     """
 
     threshold: float
@@ -194,10 +201,11 @@ def score_pairs(
     own: np.ndarray | None = None,
     random_state: int = 0,
 ) -> ScorePairs:
-    """The scores of every query with every row, or with 4,000 rows at random, in both systems.
+    """The scores of every query with every row, in both systems. If there are more than 4,000 rows, this many
+    are drawn at random.
 
-    Each system has queries (q, d) and rows (n, d) of any length; `own` (q,) is the row that is the query
-    itself.
+    Each system has queries (q, d) and rows (n, d) of any length. `own` (q,) is the index of the row that is
+    the query itself.
     """
     n = len(old[1])
     rows = np.arange(n)
@@ -212,10 +220,10 @@ def score_pairs(
 
 
 def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
-    """Fit the score map on half of the queries, by a hash of their numbers, and evaluate it on the other
-    half.
+    """Fit the score map on half of the queries, and evaluate it on the other half. A hash of their numbers
+    splits them.
 
-    Raises a SpaceError for fewer than 10 queries on each side, or a threshold beyond −1 … 1.
+    Raises a SpaceError for fewer than 10 queries in a half, and for a threshold outside −1 … 1.
     """
     if not -1 <= threshold <= 1:
         raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
@@ -267,7 +275,7 @@ def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """The linearised ratio of wrong to accepted decisions of each query, (q,)."""
+    """For each query (q,), the ratio of wrong decisions to accepted ones, linearised."""
     wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
     if not either.any():
         return np.zeros(len(wrong))
@@ -275,7 +283,7 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return ratio + (wrong - ratio * either) / either.mean()
 
 
-MOST_JUDGED = 500  # with 20,000 rows, each matrix of scores is 40 MB
+MOST_JUDGED = 500  # queries; with 20,000 rows, each matrix of scores takes 40 MB
 MOST_SEARCHED = 20_000
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
@@ -285,9 +293,9 @@ AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
 class ThresholdChange(
     Task[ThresholdOutcome], kind="migration-threshold", version=2, title="Similarity threshold"
 ):
-    """Restore a similarity threshold of the old model after bridging or re-embedding.
+    """The task that restores a similarity threshold of the old model after bridging or re-embedding.
 
-    It uses the pairs and queries of a migration whose result names `adapter`.
+    It uses the pairs and the queries of a migration. `adapter` is named in the result of this migration.
     """
 
     migration: Migration
@@ -308,7 +316,7 @@ class ThresholdChange(
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> ThresholdOutcome:
-        """Fit and evaluate the score map. Raises a SpaceError as `Migration.run`, and for re-embedding if
+        """Fit and evaluate the score map. Raises as `Migration.run`, and a SpaceError for re-embedding if
         rows lack a new vector.
         """
         state = self.migration.random_state
@@ -336,13 +344,13 @@ class ThresholdChange(
 # A cheaper index: each option of a migration with int8, binary or shorter vectors, scored by the same
 # judgements.
 
-RESCORED = 100  # rows of a binary search that are ranked again by their full vectors
+RESCORED = 100  # rows of a binary search that are ranked again by full vectors
 MOST_COMPRESSED_QUERIES = 500
 
 
 class Codes(NamedTuple):
-    """The rows of an index, and a function `queries` such that their inner products replace those of full
-    vectors; and the bytes of a row."""
+    """The coded rows of an index, a function `queries` that codes queries, and the bytes of a coded row.
+    Inner products of codes replace those of full vectors."""
 
     rows: np.ndarray
     queries: Callable[[np.ndarray], np.ndarray]
@@ -350,25 +358,25 @@ class Codes(NamedTuple):
 
 
 def _int8(corpus: np.ndarray) -> Codes:
-    """Whole numbers from −127 to 127, with one scale for each dimension."""
+    """Codes of whole numbers from −127 to 127, with one scale for each dimension."""
     scale = np.maximum(np.abs(corpus).max(axis=0), 1e-30) / 127
     return Codes(np.round(corpus / scale) * scale, lambda Q: Q, corpus.shape[1])
 
 
 def _binary(corpus: np.ndarray) -> Codes:
-    """The signs of centred rows; queries keep their numbers."""
+    """Codes with the signs of centred rows. Queries keep their numbers."""
     signs = np.where(corpus >= corpus.mean(axis=0), np.float32(1), np.float32(-1))
     return Codes(signs, lambda Q: Q, corpus.shape[1] / 8)
 
 
 def _first_dimensions(corpus: np.ndarray, part: int) -> Codes:
-    """The first d / `part` dimensions, scaled to length 1."""
+    """Codes with the first d / `part` dimensions, scaled to length 1."""
     d = max(1, corpus.shape[1] // part)
     return Codes(unit_rows(corpus[:, :d]), lambda Q: np.ascontiguousarray(Q[:, :d]), 4 * d)
 
 
 def _principal(corpus: np.ndarray, part: int) -> Codes:
-    """The first d / `part` principal components of the corpus."""
+    """Codes with the first d / `part` principal components of the corpus."""
     d = max(1, corpus.shape[1] // part)
     axes = np.linalg.eigh(covariance(corpus))[1][:, ::-1][:, :d].astype(np.float32)
     return Codes((corpus - corpus.mean(axis=0)) @ axes, lambda Q: Q @ axes, 4 * d)
@@ -395,8 +403,8 @@ FORM_TITLES = {
 def compressed_lists(
     trial: RetrievalTask, sides: Sides, codes: Sequence[Codes | None], form: str, weight: float, k: int = K
 ) -> dict[str, np.ndarray]:
-    """The rows (q, k) that each option finds if its index holds codes instead of the sides' full corpora; a
-    cascade still ranks by full vectors.
+    """The rows (q, k) that each option finds if its index holds codes instead of full vectors. A cascade
+    still ranks by full vectors.
     """
     coded = [
         side if made is None else (made.queries(side[0]), made.rows)
@@ -414,7 +422,8 @@ def compressed_lists(
 
 @dataclass(frozen=True)
 class Compressed:
-    """An option with one form of its index: its score, the change from full vectors, and bytes of a row."""
+    """An option with one form of its index: its score, the change from full vectors, and the bytes of a
+    row."""
 
     option: str
     form: str
@@ -425,7 +434,7 @@ class Compressed:
 
 @dataclass(frozen=True, eq=False)
 class CheaperIndexes(Reported):
-    """Each option with each form of its index, on `n_queries` queries and `n_rows` rows."""
+    """The scores of all options with all forms of their index, on `n_queries` queries and `n_rows` rows."""
 
     rows: tuple[Compressed, ...]
     metric: str
@@ -433,7 +442,7 @@ class CheaperIndexes(Reported):
     n_rows: int
 
     def best(self, option: str = "keep") -> Compressed | None:
-        """The smallest index that is not clearly worse; None if all are."""
+        """The smallest index that is not clearly worse than full vectors. None if all are clearly worse."""
         kept = [one for one in self.rows if one.option == option and one.change.high >= 0]
         return min(kept, key=lambda one: one.row_bytes, default=None)
 
@@ -456,7 +465,8 @@ class CheaperIndexes(Reported):
         return f"Smallest index that is not clearly worse than full vectors: {told or 'none'}."
 
     def report(self) -> Report:
-        """A report of each option with each form: bytes of a row, score, and the change from full vectors."""
+        """A report with the bytes of a row, the score, and the change from full vectors, for each option and
+        form."""
         rows = [
             (one.option, one.form, one.row_bytes, one.score, *vars(one.change).values()) for one in self.rows
         ]
@@ -476,9 +486,10 @@ class CheaperIndexes(Reported):
 
 @dataclass(frozen=True, kw_only=True)
 class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title="A cheaper index"):
-    """Score each option of a migration on a cheaper index, by the migration's judgements.
+    """Score each option of a migration on a cheaper index, by the judgements of the migration.
 
-    `adapter` and `weight` are those of the migration's result. Uses at most 500 queries and 20,000 rows.
+    `adapter` and `weight` are those of the result of the migration. At most 500 queries and 20,000 rows are
+    used.
     """
 
     migration: Migration
@@ -499,7 +510,7 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
         sides = trial.sides(ground.pairs.fit(self.adapter))
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
         if not trial.is_judged:
-            full.pop("re-embed", None)  # the rows that it finds are the relevant ones
+            full.pop("re-embed", None)  # the relevant rows are those that it finds
         bootstrap, found = Bootstrap(len(trial.old_queries)), []
         for number, (form, encode) in enumerate(FORMS.items()):
             report(number, len(FORMS), FORM_TITLES[form])
