@@ -1,4 +1,5 @@
-"""Measures of a migration: nDCG, held-out pairs, cross-validated adapters, and a comparison of options."""
+"""Measurements of a migration: nDCG, held-out pairs, cross-validation of adapters, and comparison of
+options."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import ndtri, stdtrit  # as `scipy.stats.t.ppf`, which takes longer to import than a page
+from scipy.special import ndtri, stdtrit  # equals `scipy.stats.t.ppf`, which takes long to import
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
@@ -36,7 +37,7 @@ _LISTED = 3
 def relevance_matrix(
     query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
 ) -> csr_array:
-    """The sparse matrix (n_queries, n_rows) of the grades above 0; no pair may occur twice."""
+    """The sparse matrix (n_queries, n_rows) of the grades above 0. No pair may occur twice."""
     kept = np.asarray(grade) > 0
     return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
 
@@ -47,12 +48,13 @@ def _grades(lists: np.ndarray, relevance: csr_array) -> np.ndarray:
 
 
 def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
-    r"""nDCG@k of each query, (n_queries,), 0 … 1; NaN for a query without a relevant row.
+    r"""The nDCG@k of each query, (n_queries,), 0 … 1; NaN for queries without a relevant row.
 
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
-    divided by that of the best order (Järvelin and Kekäläinen 2002, linear gains as in trec_eval). Takes rows
-    (n_queries, ≥ k) in the order of the search, −1 for none, and a `relevance_matrix`.
+    The DCG is divided by the DCG of the best order (Järvelin and Kekäläinen 2002, linear gains as in
+    trec_eval). `lists` has the rows (n_queries, ≥ k) in the order of the search, −1 for none. `relevance` is
+    a `relevance_matrix`.
     """
     discount, counts = 1 / np.log2(np.arange(2, k + 2)), np.diff(relevance.indptr)
     gains = _grades(lists[:, :k], relevance)
@@ -66,13 +68,13 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
 
 
 def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
-    """Share of relevant rows among the first k, (n_queries,), 0 … 1."""
+    """The share of relevant rows among the first k rows, (n_queries,), 0 … 1."""
     return np.count_nonzero(_grades(lists[:, :k], relevance), axis=1) / k
 
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
-    """The k rows of `corpus` (n, d) with the largest inner product with each query (m, d), (m, k). Its `own`
-    row (m,) is left out; −1 stands for none.
+    """For each query (m, d), the k rows of `corpus` (n, d) with the largest inner products, an array (m, k).
+    The query's `own` row (m,) is left out; −1 means that it has none.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
     if own is not None:
@@ -82,7 +84,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
 
 @dataclass(frozen=True)
 class JudgedQuery:
-    """A document's grade for a query; grades of 0 and below mean not relevant."""
+    """The grade of a document for a query. Grades of 0 and below mean that it is not relevant."""
 
     query: str
     row: str
@@ -90,12 +92,13 @@ class JudgedQuery:
 
 
 def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
-    """Read TREC judgements: per line a query, an unused iteration, a document and a grade.
+    """Read TREC judgements. Each line has a query, an unused iteration, a document and a grade.
 
     Raises
     ------
     SpaceError
-        A malformed line, a pair with two grades, too many lines, no judgement; see `base.text.read_lines`.
+        A malformed line; a pair with two grades; too many lines; no judgements; see also
+        `base.text.read_lines`.
     """
     grades: dict[tuple[str, str], float] = {}
     name = Path(path).name
@@ -120,7 +123,8 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
 def relevance_of(
     judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
 ) -> tuple[csr_array, Mapping[str, int]]:
-    """The `relevance_matrix` of judgements, and the number of them that name an unknown query or row.
+    """The `relevance_matrix` of judgements, and the number of judgements with an unknown query and with an
+    unknown row.
 
     Raises a SpaceError if no known row is relevant to a known query.
     """
@@ -141,8 +145,8 @@ def relevance_of(
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
-    """The relevance matrix in which all other rows of a query's label are relevant; labels (n,) are "" for
-    none, queries (m,) are row numbers.
+    """The relevance matrix in which all other rows with the label of the query are relevant. `labels` (n,)
+    are "" for rows without a label. `queries` (m,) are row numbers.
     """
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
@@ -152,29 +156,30 @@ def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
 
 
 def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
-    """The relevance matrix in which the rows in lists (m, k) are relevant; −1 stands for none."""
+    """The relevance matrix in which the rows in `lists` (m, k) are relevant. Entries of −1 are ignored."""
     query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
-# Whether pairs belong together: held-out new rows find their partners better than by chance, and better than
-# after a shift.
+# The test of whether pairs belong together: held-out new rows must find their partners better than by chance,
+# and better than if the rows of one file are shifted.
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
-_CLEAR = 3.1  # standard errors; .001 of unrelated pairs exceed it
-_MANY, _CLEARER = 50, 4.5  # from this number of rows on; true pairs on Cranfield are above 9
+_CLEAR = 3.1  # in standard errors; .001 of unrelated pairs exceed it
+_MANY, _CLEARER = 50, 4.5  # limit from this number of rows on; true pairs on Cranfield reach more than 9
 _REPEATED, _REPEATED_LESS = 0.05, 0.2
 _UNIT = 1e-2
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """Mean reciprocal rank of held-out rows' partners, with its mean and standard error under chance.
+    """The mean reciprocal rank of the partners of held-out rows, with its mean and its standard error by
+    chance.
 
-    `behind` is the mean share of rows behind the partner (.5 by chance). At `shift` rows further down
-    partners rank best; `shifted` is the score there.
+    `behind` is the mean share of rows that rank behind the partner (.5 by chance). `shift` is the number of
+    rows by which partners must be shifted to rank best; `shifted` is the score with this shift.
     """
 
     score: float
@@ -187,14 +192,14 @@ class Pairing:
 
     @property
     def is_clear(self) -> bool:
-        # The share behind guards against a few unrelated rows that rank first and raise the mean.
+        # The share behind is also tested, because a few unrelated rows that rank first can raise the mean.
         clear = _CLEAR if self.n < _MANY else _CLEARER
         return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(
             12 * self.n
         )
 
     def need(self) -> None:
-        """Raise a SpaceError, which names the shift, if the pairs do not belong together."""
+        """If the pairs do not belong together, raise a SpaceError that names the shift."""
         score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
@@ -214,11 +219,11 @@ class Pairing:
 def check_pairs(
     new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
 ) -> Pairing:
-    """Test whether paired rows belong together: an adapter fitted on each half of the pairs ranks the
+    """Test whether paired rows belong together. An adapter is fitted on each half of the pairs, and ranks the
     partners in the other half, at eleven shifts.
 
-    A shift by s pairs new row i (m, d_new) with old row i + s (m, d_old), in file order; `names` are used in
-    the error. Raises a SpaceError below 25 pairs.
+    A shift by s pairs row i of `new` (m, d_new) with row i + s of `old` (m, d_old), in the order of the file.
+    The error uses `names`. Raises a SpaceError for fewer than 25 pairs.
     """
     m, reach = len(new), max(SHIFTS)
     if m < FEWEST:
@@ -228,7 +233,7 @@ def check_pairs(
             " some more"
         )
     shifts = SHIFTS if m >= FEWEST + 2 * reach else (0,)
-    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # an end has no row so much further on
+    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # ends have no partner at this shift
     rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
     n = len(rows)
     odd = np.arange(n) % 2 == 1
@@ -260,7 +265,8 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """Warnings if exact duplicates are much more frequent in one model's rows than in the other's."""
+    """Cautions if the rows of the two models seem to be prepared in different ways: exact duplicates are much
+    more frequent in one of them, or only some rows have length 1."""
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
     return [
@@ -286,11 +292,11 @@ MOST_FITTED = 20_000
 
 
 class PairSplit(NamedTuple):
-    """Row numbers of the pairs to fit on, and of the held-out pairs, ascending; `n_repeated` copies of fitted
+    """Row numbers, ascending, of the pairs to fit on and of the held-out pairs. `n_repeated` copies of fitted
     rows are in neither.
 
-    Fitted rows are neither queries nor searched, because an adapter finds the rows that it was fitted on too
-    well.
+    Fitted rows are neither used as queries nor searched, because an adapter finds the rows that it was fitted
+    on too well.
     """
 
     fitted: np.ndarray
@@ -299,11 +305,11 @@ class PairSplit(NamedTuple):
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Split the pairs: those to fit on are chosen by the strategy in the old space, those held out are drawn
-    by a hash of their ids. Pairs that may not be scored are never held out.
+    """Split the pairs. Pairs to fit on are selected by the strategy in the old space. Held-out pairs are
+    drawn by a hash of their ids. Pairs that may not be scored are never held out.
 
-    The source of `paired` is the old space. `n_pairs` 0 takes all pairs that are not held out; if queries are
-    `judged`, no pair needs to be held out. Raises a SpaceError for too few pairs.
+    The source of `paired` is the old space. If `n_pairs` is 0, all pairs that are not held out are used to
+    fit. If queries are `judged`, no pair needs to be held out. Raises a SpaceError for too few pairs.
     """
     n, least = len(paired), 0 if judged else FEWEST
     if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
@@ -336,11 +342,10 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     return PairSplit(fitted, np.sort(held[~repeated]), int(repeated.sum()))
 
 
-# Query both models: add the scores of an old query and of a bridged new one.
-#
-# Scores are standardised per query over the whole corpus. Their variance is qᵀ Σ q, where Σ is the covariance
-# of the corpus; the mean does not change the order. So the sum of both z-scores is the inner product of one
-# longer query and one longer row, or of one query and the old vectors if both search these.
+# Query both models: add the scores of an old query and of a bridged new one. Scores are standardised per
+# query over the whole corpus. Their variance is qᵀ Σ q, where Σ is the covariance of the corpus; their mean
+# does not change the order. So the sum of both z-scores is an inner product of a longer query and a longer
+# row. If both searches use the old vectors, it is an inner product of one query and the old vectors.
 
 
 def covariance(corpus: np.ndarray) -> np.ndarray:
@@ -353,11 +358,12 @@ def added_scores(
     corpora: tuple[np.ndarray, np.ndarray],
     weight: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Queries and corpus whose inner products are z_old + weight · z_new, the sum of the two standardised
-    scores, up to a constant per query.
+    """Queries and a corpus whose inner products are z_old + weight · z_new (the weighted sum of the two
+    standardised scores), up to a constant per query.
 
-    `old` (m, d_old) and bridged `new` (m, d) search the corpora (n, d_old), (n, d); these are one object if
-    both search the old vectors. The weight may be an array with one for each query (m,).
+    `old` (m, d_old) and the bridged queries `new` (m, d) search the two `corpora`, (n, d_old) and (n, d). If
+    both search the old vectors, these are the same object. The weight is a number, or an array with one
+    number per query (m,).
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
@@ -368,31 +374,31 @@ def added_scores(
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-# From cheap to expensive. "twice": query both models; "cascade": the new model ranks the results of the old
-# index.
+# The options, from cheap to expensive. "twice" means: query both models. "cascade" means: the new model ranks
+# the results of the old index.
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
 ADAPTED = ("bridge", "twice", "cascade")  # options that depend on the adapter
 
-# Cascade: candidates from the old index, ranked by new vectors of only these rows.
+# Cascade: the old index gives candidates, which are ranked by new vectors; only candidates are embedded.
 
 N_CANDIDATES = 50
 
 
 class Candidates(NamedTuple):
-    """The rows that the new model ranks: the first `n` of the old query, of the bridged one, or of both in
-    turn ("both", "old", "bridged").
+    """The rows that the new model ranks: the first `n` results of the old query ("old"), of the bridged query
+    ("bridged"), or of both by turns ("both").
     """
 
     lists: str = "both"
     n: int = N_CANDIDATES
 
     def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
-        """The candidates (q, n) from the lists of the two queries, each (q, ≥ n); −1 stands for none."""
+        """The candidates (q, n), −1 for none, from the lists of the two queries, each (q, ≥ n)."""
         return interleave([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
 
 
 def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """The first n distinct rows (q, n) when lists (q, ≥ n) are read in turn; −1 stands for none."""
+    """The first n distinct rows (q, n), −1 for none, if the lists (q, ≥ n) are read by turns."""
     rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
     order = np.argsort(rows, axis=1, kind="stable")
     ascending = np.take_along_axis(rows, order, axis=1)
@@ -406,7 +412,8 @@ def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
 
 
 def rerank(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
-    """The k of each query's candidates (q, n) with the largest inner product, (q, k); −1 stands for none."""
+    """For each query, the k `candidates` (q, n) with the largest inner products, an array (q, k); −1 for
+    none."""
     found = np.full((len(queries), k), -1, dtype=np.int64)
     for block in row_blocks(len(queries), 64):
         rows = candidates[block]
@@ -417,8 +424,8 @@ def rerank(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: i
 
 
 class Sides(NamedTuple):
-    """Queries and corpus of each search: by the old model, through the adapter, and by the new model; its
-    corpus is None if some rows have no new vector.
+    """The queries and the corpus of each search: by the old model, through the adapter, and by the new model.
+    If some rows have no new vector, the corpus of the new model is None.
     """
 
     old: tuple[np.ndarray, np.ndarray]
@@ -428,7 +435,7 @@ class Sides(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RetrievalTask:
-    """Queries, the corpus that they search, and the rows that are relevant to them.
+    """A retrieval task: queries, the corpus that they search, and the rows that are relevant to them.
 
     Attributes
     ----------
@@ -441,9 +448,9 @@ class RetrievalTask:
     own : array (q,) or None
         For queries that are rows of the corpus, these rows.
     rows : array (n,)
-        Row numbers of the corpus rows in the old space.
+        Row numbers, in the old space, of the rows of the corpus.
     is_judged : bool
-        False if the new model's neighbours count as relevant, which cannot tell which model is better.
+        False if the neighbours by the new model count as relevant; these cannot tell which model is better.
     candidates : Candidates
         The rows that a cascade ranks.
     """
@@ -459,12 +466,12 @@ class RetrievalTask:
     candidates: Candidates = Candidates()
 
     def score(self, lists: np.ndarray, k: int = K) -> np.ndarray:
-        """nDCG@k of each query, (q,); without judgements, the share of the new model's k neighbours that were
-        found."""
+        """The nDCG@k of each query, (q,). Without judgements, the share of the k neighbours by the new model
+        that were found."""
         return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
 
     def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
-        """The chance level: the mean score if each query is given the list of another random query."""
+        """The chance level: the mean score if each query gets the list of another query, drawn at random."""
         rng, queries = np.random.default_rng(random_state), len(lists)
         return float(np.mean([self.score(lists[derangement(queries, rng)], k) for _ in range(CHANCE_DRAWS)]))
 
@@ -475,7 +482,7 @@ class RetrievalTask:
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """The corpus rows (q, k) that each option finds, best first, −1 for none."""
+        """For each option, the rows of the corpus (q, k) that it finds, best first; −1 for none."""
         return self.lists(self.sides(adapter), weight, k, options)
 
     def sides(self, adapter: Adapter) -> Sides:
@@ -491,11 +498,11 @@ class RetrievalTask:
         options: tuple[str, ...] = OPTIONS,
         find: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """As `search`, with other queries and corpora instead of the task's; the cascade ranks by the task's
-        new vectors.
+        """The rows (q, k) that each option finds, as `search`, but with these queries and corpora. The
+        cascade still ranks by the new vectors of the task.
 
-        `find` replaces `relcore.migrate.evaluate.search`; its arguments are the side's name or "twice", the
-        queries, the corpus and the depth.
+        `find` replaces `relcore.migrate.evaluate.search`. Its arguments are the name of the side (or
+        "twice"), the queries, the corpus and the depth.
         """
         find = find or (lambda _, queries, corpus, depth: search(queries, corpus, depth, self.own))
         is_new, found = self.new_corpus is not None, {}
@@ -515,7 +522,8 @@ class RetrievalTask:
         return {name: found[name][:, :k] for name in OPTIONS if name in options and name in found}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> RetrievalTask:
-        """The same task on about `most` rows: the relevant ones, the queries' own rows, and random others."""
+        """The same task on about `most` rows: the relevant rows, the queries' own rows, and random other
+        rows."""
         if len(self.rows) <= most:
             return self
         own = [] if self.own is None else self.own
@@ -546,37 +554,39 @@ class RetrievalTask:
 
 
 class QueryScores(NamedTuple):
-    """The score of each query (q,), and the deviations (s,) of their mean under other draws of the pairs."""
+    """The score of each query (q,), and the deviations (s,) of the mean score for other draws of the
+    pairs."""
 
     queries: np.ndarray
     moved: np.ndarray | float = 0.0
 
 
 class Bootstrap:
-    """Means over queries and their differences, with 95 % intervals over queries and draws of the pairs.
+    """Means over queries, and differences of means, with 95 % intervals over queries and draws of the pairs.
 
-    The same 2,000 resamples of the queries serve all means. A draw of the pairs adds a normal deviation whose
+    All means use the same 2,000 resamples of the queries. A draw of the pairs adds a normal deviation, whose
     covariance is that of the `splits` deviations.
     """
 
     def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
         n, rng = n_queries, np.random.default_rng(random_state)
         self._weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float32) / np.float32(n)
-        # Student's t and the unbiased variance: resamples of few queries vary too little.
+        # Student's t and the unbiased variance are used, because resamples of few queries vary too little.
         self._few = float(stdtrit(n - 1, 0.975) / ndtri(0.975) * np.sqrt(n / (n - 1)))
         self._normal = rng.normal(size=(draws, splits)) / np.sqrt(max(splits, 1))
 
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
-        """The mean of numbers from `least` to 1 with its 95 % bootstrap interval.
+        """The mean of numbers from `least` to 1, with its 95 % bootstrap interval.
 
-        If all queries agree, this interval has no width; the exact interval of a share of 0 then replaces it.
+        If all queries have the same score, this interval has no width. Then it is replaced by the exact
+        interval of a share of 0.
         """
         n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
         if np.ndim(one.moved):
             drawn = drawn + self._normal @ one.moved
         low, high = value + np.quantile(drawn, [0.025, 0.975])
-        if high - low < 1e-6:  # rounding errors of float32
+        if high - low < 1e-6:  # differences of this size are rounding errors of float32
             share = 1 - 0.025 ** (1 / n)
             low, high = value - share * (value - least), value + share * (1 - value)
         return Interval(value, float(max(low, least)), float(min(high, 1)))
@@ -586,7 +596,7 @@ class Bootstrap:
         return self.mean(change, least=-1.0)
 
 
-# Tasks: judged queries on the whole corpus, or held-out pairs as queries on each other.
+# Tasks: judged queries that search the whole corpus, and held-out pairs that search each other.
 
 MOST_QUERIES = 2_000
 CHANCE_DRAWS = 5
@@ -596,10 +606,10 @@ MOST_TRIAL_ROWS = 100_000
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
 ) -> tuple[RetrievalTask, tuple[str, ...], list[str]]:
-    """The retrieval task of judged queries on at most 100,000 rows of the old corpus, including the pairs;
-    the ids of the queries; and cautions.
+    """Three values: the retrieval task of judged queries, on at most 100,000 rows of the old corpus,
+    including the pairs; the ids of the queries; and cautions.
 
-    Raises a SpaceError without queries or relevant rows among known ids.
+    Raises a SpaceError if there are no queries, and if no known row is relevant to a known query.
     """
     if len(spaces) != 4:
         raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
@@ -635,11 +645,12 @@ def judged_trial(
 def held_out_trial(
     paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0
 ) -> RetrievalTask:
-    """The retrieval task in which at most 2,000 held-out pairs are queries on the held-out rows.
+    """The retrieval task in which at most 2,000 held-out pairs are the queries. They search the held-out
+    rows.
 
-    With `relevance` "labels", all rows of the query's label are relevant, if enough rows share one of at
-    least two labels; with "neighbours", its k nearest rows by the new model. Raises a SpaceError for too few
-    held-out rows.
+    If `relevance` is "labels", all rows with the label of the query are relevant. This needs enough rows that
+    share one of at least two labels. If it is "neighbours", the k nearest rows by the new model are relevant.
+    Raises a SpaceError for too few held-out rows.
     """
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
@@ -665,8 +676,8 @@ def sample_rows(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int)
 
 
 class Pairs(NamedTuple):
-    """Paired unit rows new (m, d_new) and old (m, d_old), on which an adapter may be fitted, and their ids
-    (m,)."""
+    """Paired unit rows `new` (m, d_new) and `old` (m, d_old), which an adapter can be fitted on, and their
+    ids (m,)."""
 
     new: np.ndarray
     old: np.ndarray
@@ -679,22 +690,23 @@ class Pairs(NamedTuple):
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
 
-# The choice of adapter and weight, cross-validated: each query's are chosen on other queries.
+# The cross-validated choice of adapter and weight: for each query, both are chosen on other queries.
 
 FOLDS = 5
 MOST_CHOICE_ROWS = 10_000
-USUAL = "inverse"  # the best in most cases of those that leave the corpus unchanged
-WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good ones the first is chosen
-# Standard errors that are subtracted from a gain. The first is for an adapter over the usual one. The second
-# is for a weight over keeping, which must not get worse; and for an adapter if only the new model's
-# neighbours are known, or if it needs the corpus rewritten.
+USUAL = "inverse"  # in most cases, the best adapter that leaves the corpus unchanged
+WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # if several are equally good, the first is chosen
+# Standard errors that are subtracted from a gain. The first number is for the gain of an adapter over the
+# usual adapter. The second is for the gain of a weight over keeping, because results must not get worse. It
+# is also for adapters if only the neighbours by the new model are known, and for adapters that rewrite the
+# corpus.
 _BY_CHANCE, _CAUTIOUS = 0.5, 2.0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An adapter; its mean score as a bridge on all queries, with its 95 % interval over queries; and whether
-    the old vectors must be rewritten for it."""
+    """A candidate adapter: its mean score as a bridge on all queries, the 95 % interval over queries, and
+    whether the old vectors must be rewritten for it."""
 
     adapter: str
     score: float
@@ -705,11 +717,11 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """The adapter and weight chosen by all queries, all candidates, best first, and the rows that each option
-    finds.
+    """The adapter and the weight that all queries choose, the candidates (best first), and the rows that each
+    option finds.
 
-    `weight` multiplies the bridged search's score, where the old one's counts 1; `found` has rows (q, k) by
-    option.
+    `weight` is the weight of the bridged search; the old search has weight 1. `found` has the rows (q, k) of
+    each option.
     """
 
     adapter: str
@@ -721,14 +733,14 @@ class CrossFitted:
 def cross_fitted(
     trial: RetrievalTask, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0
 ) -> CrossFitted:
-    """Choose the adapter that is best as a bridge, and the best weight to query both models with it, by
+    """Choose the best adapter for a bridge, and the best weight to query both models with it, by
     cross-validation over queries.
 
-    The best one has the largest gain, over the usual adapter or over keeping, after some standard errors are
-    subtracted. An adapter that needs the corpus rewritten is chosen only if it is better by two standard
-    errors than the best of the others. The results for a query use the choice of the queries in the four
-    other folds, so that its score is not optimistic. Without judgements the weight is 1. At most 10,000 rows
-    are searched to choose.
+    The best adapter has the largest gain over the usual adapter, after some standard errors are subtracted;
+    the best weight has the largest gain over keeping. An adapter that rewrites the corpus is chosen only if
+    it is better by two standard errors than the best of all others. The results of a query use what the
+    queries in the four other folds choose, so that its score is not optimistic. Without judgements, the
+    weight is 1. At most 10,000 rows are searched for this choice.
     """
     small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
     folds = np.random.default_rng(random_state).permutation(q) % FOLDS
@@ -773,17 +785,18 @@ def cross_fitted(
 
 
 def _best(gains: np.ndarray, margin: float) -> int:
-    """The index of the gains (c, q) with the largest mean after some standard errors are subtracted."""
+    """The index of the candidate, of c, whose `gains` (c, q) have the largest mean, after some standard
+    errors are subtracted."""
     return int(np.argmax(gains.mean(axis=1) - margin * gains.std(axis=1) / np.sqrt(gains.shape[1])))
 
 
 def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
-    """The choice of all queries, and for each query (q,) the choice of the queries in other folds."""
+    """The choice of all queries; and for each query (q,), the choice of the queries in other folds."""
     return choice(folds >= 0), np.array([choice(folds != fold) for fold in range(FOLDS)])[folds]
 
 
-# How a score varies with the draw of the pairs, by a jackknife. Fits on half of the pairs would vary too
-# little if half of them is too few to learn anything.
+# A jackknife measures how a score varies with the draw of the pairs. Fits on half of the pairs would vary too
+# little if half of the pairs are too few to learn anything.
 
 PARTS = 10
 _MOST_MOVED = 500
@@ -797,11 +810,11 @@ def jackknife_deviations(
     k: int = K,
     random_state: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The jackknife deviations (10,) of each option's mean score, one for each tenth of the pairs that is
-    left out.
+    """For each option, the jackknife deviations (10,) of its mean score: one for each tenth of the pairs that
+    is left out.
 
     Their mean square estimates the variance of the difference between two draws of as many pairs, which is
-    twice that of one. So the interval covers the value of another draw.
+    twice the variance of one draw. So the interval covers the value of another draw.
     """
     small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state).with_fewer_queries(_MOST_MOVED)
     parts = np.empty(len(pairs.ids), dtype=np.int64)
@@ -816,16 +829,17 @@ def jackknife_deviations(
     }
 
 
-# Quality over the number of pairs: each adapter is fitted on 25 to 2,500 of them, with several draws each.
+# Quality by number of pairs: each adapter is fitted on 25 to 2,500 pairs, in several draws.
 
-# However many pairs there are, the curve costs at most as much as one fit on 53,000 pairs.
+# For any number of pairs, the curve takes at most as long as a single fit on 53,000 pairs.
 SIZES = (25, 50, 100, 250, 500, 1000, 2500)
 MOST_CURVE_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """An option's mean score over draws for one number of pairs; the 95 % interval is for a single draw."""
+    """A point of a learning curve: the mean score of an option over draws, for a number of pairs. The 95 %
+    interval is for a single draw."""
 
     n_pairs: int
     adapter: str
@@ -848,12 +862,12 @@ def curve_of(
     random_state: int = 0,
     report: Progress = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Learning curves: the mean score of each adapter at each size below the number of pairs; at that number,
-    of all but the first adapter.
+    """Learning curves: the mean score of each adapter for each number in `sizes` that is below the number of
+    pairs. For all pairs, there is a score of each adapter except the first.
 
-    At most 20,000 rows are searched. Smaller sizes of a draw are part of its larger ones. Each adapter is
-    used as a bridge; the first one also to query both models, with the weight chosen by all pairs. No sizes
-    give no points.
+    At most 20,000 rows are searched. In a draw, the pairs of a smaller size are part of those of a larger
+    size. Each adapter is used as a bridge. The first adapter is also used to query both models, with the
+    weight that was chosen with all pairs. If `sizes` is empty, there are no points.
     """
     if not sizes:
         return ()

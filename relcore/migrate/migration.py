@@ -1,4 +1,5 @@
-"""Migration: keep, bridge, query both models, cascade or re-embed, as a task."""
+"""The task of a migration: measure its options, and recommend one (keep, bridge, query both models, cascade,
+re-embed)."""
 
 from __future__ import annotations
 
@@ -72,11 +73,11 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The recommendation: `option`, "" if nothing is judged; whether it is clear, so that no other can be
-    worth its cost; and why.
+    """The recommendation. `option` is the recommended option, "" if nothing is judged. It is clear if no
+    other option can be worth its cost.
 
-    `sentence` is the answer, a colon and the reason. `headline` is shorter, the answer first and then the
-    reason; "" if there is none.
+    `sentence` is the answer, a colon, and the reason. `headline` is shorter: the answer, then the reason; ""
+    if there is none.
     """
 
     option: str
@@ -85,14 +86,15 @@ class Verdict:
     headline: str = ""
 
 
-LEFT_OUT = "left out"  # a caution that says so needs no attention
+LEFT_OUT = "left out"  # cautions with these words need no attention
 _SAID = ("no", "yes")
-WORTH_A_CHANGE = 0.01  # nDCG; a more expensive option that surely gains less is not worth a change
-_QUERIES = 100  # a small log; if it can ask for every row, a cascade saves nothing
+WORTH_A_CHANGE = 0.01  # of nDCG; a more expensive option whose gain is surely smaller is not worth a change
+_QUERIES = 100  # queries in a small log; if these can ask for every row, a cascade saves nothing
 
 
 def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
-    """Whether `_QUERIES` queries of a cascade can ask for each row of the corpus."""
+    """Whether the candidates of `_QUERIES` queries can be the whole corpus, so that a cascade saves
+    nothing."""
     return n_candidates * _QUERIES >= n_corpus
 
 
@@ -102,11 +104,11 @@ def _can_embed_all(n_candidates: int, n_corpus: int) -> str:
 
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
-    """Choose an option, a more expensive one only if it is clearly better, and name the others that are too
-    close to call. Not these are options that differ at the 95 % level, or cost more and gain less than
-    `WORTH_A_CHANGE`.
+    """Choose an option, and name the options that are too close to call. A more expensive option is chosen
+    only if it is clearly better. An option is not too close to call if it differs at the 95 % level, and if
+    it costs more and gains less than `WORTH_A_CHANGE`.
 
-    `scores` holds each query's score (q,) by measured option; options that find the same are not compared.
+    `scores` has the score of each query (q,), by option. Options that find the same rows are not compared.
     """
     chosen = OPTIONS[0]
     for dearer in OPTIONS[1:]:
@@ -133,9 +135,9 @@ def verdict_of(
     price: Price | None = None,
     n_corpus: int = sys.maxsize,
 ) -> Verdict:
-    """The verdict of `decide` with its sentence and the price of a cascade; `on` names the data. Without
-    judgements no option is chosen. A cascade that saves too little is not chosen; without a log, neither is
-    one over so few rows that `_QUERIES` queries can ask for all of them.
+    """The verdict of `decide`, with its sentence and the price of a cascade. `on` names the data. Without
+    judgements, no option is chosen. A cascade that saves too little is not chosen. If there is no log, a
+    cascade is not chosen either if `_QUERIES` queries can ask for all rows.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     cost = f"; {price.describe()}" if price else ""
@@ -236,11 +238,11 @@ def _change(gain: Interval | None) -> str:
 
 @dataclass(frozen=True)
 class OptionScore:
-    """One option on all queries: its mean score, the 95 % interval, and the chance level.
+    """The score of an option: its mean over all queries, the 95 % interval, and the chance level.
 
-    Intervals are over queries and draws of the pairs. The chance level gives each query another query's list.
-    `to_keep` and `to_reembed` are differences on the same queries; None for the option itself, or if
-    re-embedding is not measured.
+    Intervals are over queries and draws of the pairs. For the chance level, each query gets the list of
+    another query. `to_keep` and `to_reembed` are differences from these options, on the same queries. They
+    are None for the option itself; `to_reembed` is also None if re-embedding is not measured.
     """
 
     option: str
@@ -259,35 +261,35 @@ class MigrationResult(Reported):
     Attributes
     ----------
     options : tuple of OptionScore
-        keep, bridge, twice; cascade if the searched rows have new vectors; re-embed if they have and anything
-        is judged.
+        The options keep, bridge and twice; also cascade, if the searched rows have new vectors; also
+        re-embed, if they have new vectors and anything is judged.
     weight : float
-        Weight of the bridged search, where the old search has 1; always 1 without judgements.
+        Weight of the bridged search; the old search has weight 1. Without judgements, it is always 1.
     candidates : tuple of Candidate
-        The best first.
+        The candidate adapters, best first.
     relevance : "judgements", "labels" or "neighbours"
-        Which rows are relevant: judged rows, rows of the same label, or the nearest rows by the new model.
+        Which rows are relevant: judged rows, rows of the same label, or the nearest rows of the new model.
     k, n_pairs, n_rows : int
-        Depth of the lists; number of pairs on which the adapter was fitted; number of rows that were
-        searched.
+        Depth of the lists; number of pairs that the adapter was fitted on; number of rows that were searched.
     queries : q ids
     scores : option → array (q,)
-        nDCG@k of each query; without judgements, the share of the new model's k neighbours that were found.
+        nDCG@k of each query. Without judgements, the share of the k neighbours by the new model that were
+        found.
     found : option → array (q, k)
-        Row numbers of the old space, best first, −1 for none. Without judgements, re-embed is included
+        Row numbers in the old space, best first; −1 for none. Without judgements, re-embed is included,
         without a score, if it can be measured.
     relevant_query, relevant_row : arrays (j,)
-        Positions of queries, and the rows of the old space that are relevant to them.
+        Positions of queries, and the row numbers in the old space that are relevant to these queries.
     pairs : array (m,)
-        Row numbers in the old space of the pairs on which the adapter was fitted.
+        Row numbers, in the old space, of the pairs that the adapter was fitted on.
     candidate_lists, n_candidates : str, int
-        The rows that a cascade ranks, see `Candidates`.
+        Which rows a cascade ranks, see `Candidates`.
     price : Price or None
-        The rows that a cascade embeds for the queries; None without queries.
+        The number of rows that a cascade embeds for the queries, with details. None without queries.
     n_corpus : int
-        Rows of the old space.
+        Number of rows of the old space.
     widths : tuple of int
-        Widths of the old model, of the new one, and of the space that bridged queries search.
+        Widths of the old model, of the new model, and of the space that bridged queries search.
     """
 
     verdict: Verdict
@@ -324,8 +326,8 @@ class MigrationResult(Reported):
         return next((score for score in self.options if score.option == name), None)
 
     def table(self) -> pd.DataFrame:
-        """A table of options: score, interval, chance level, differences from keep and re-embed, and the
-        weight."""
+        """A table with one row per option: score, interval, chance level, differences from keep and re-embed,
+        and weight."""
         rows = []
         for one in self.options:
             row = {"option": TITLES[one.option], "score": one.value}
@@ -342,7 +344,7 @@ class MigrationResult(Reported):
         """The cost of an option, including the pairs of its adapter."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
-        bridged = mapped or old  # width of the space that bridged queries search
+        bridged = mapped or old  # the width of the space that bridged queries search
         lists = self.candidate_lists
         if option == "cascade":
             cached = self.price.need.rows if self.price else 0
@@ -360,12 +362,13 @@ class MigrationResult(Reported):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The options of a table: those that are scored, and re-embedding, whose cost is known."""
+        """The options that a table shows: those that are scored, and re-embedding, because its cost is
+        known."""
         return tuple(one for one in OPTIONS if self.option(one) or (one == "re-embed" and self.n_corpus))
 
     def overview(self, rate: Rate = UNKNOWN) -> list[list[str]]:
-        """Score, gain and cost of each option as cells, with the head first; includes the cost of embedding
-        if the rate is known.
+        """The cells of a table with the score, the gain and the cost of each option. The first row is the
+        head. If the rate is known, the cost of embedding is included.
         """
         priced = bool(rate.of(1))
         cells = [["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]]
@@ -378,7 +381,8 @@ class MigrationResult(Reported):
         return cells
 
     def details(self) -> list[list[str]]:
-        """Chance levels, and what each option asks of the index, as cells, with the head first."""
+        """The cells of a table with the chance levels, and with what each option demands of the index. The
+        first row is the head."""
         cells = [["option", "chance", "vs re-embed", "searches per query", "index", "corpus rewritten"]]
         for option in self.shown:
             score, cost = self.option(option), self.cost_of(option)
@@ -388,7 +392,7 @@ class MigrationResult(Reported):
         return cells
 
     def _embedding(self, option: str, rate: Rate) -> list[str]:
-        """The rows that an option embeds, and what that costs, "" if it is unknown."""
+        """Two texts: the rows that an option embeds, and what this costs ("" if the rate is unknown)."""
         cost, unknown = self.cost_of(option), option == "cascade" and not self.price
         rows, costs = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}", rate.of(cost.rows_now)
         up_to = "up to " * unknown
@@ -419,7 +423,7 @@ class MigrationResult(Reported):
 
     @property
     def explained(self) -> dict[str, str]:
-        """What each shown option does."""
+        """Name → what the option does, for each shown option."""
         counts = short(self.weight, 2).removesuffix(".00")
         counted_more = f" (the bridge's count {counts} ×)" * (self.weight != 1)
         told = {
@@ -442,10 +446,11 @@ class MigrationResult(Reported):
         return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
-        """The same result with the costs and the recommended option of a corpus of another size, and a note.
+        """The same result, with the costs and the recommended option for a corpus of another size; and a
+        note.
 
-        Scores stay those of the rows here. A log's queries would find other rows there, so that only the most
-        rows per query are known.
+        Scores do not change. In a corpus of another size, the queries of a log would find other rows, so only
+        the largest number of rows per query is known.
         """
         if n_corpus == self.n_corpus:
             return self, self.cost_note
@@ -456,11 +461,12 @@ class MigrationResult(Reported):
         return scaled, f"{note}The scores are of the {self.n_corpus:,} rows here."
 
     def option_at(self, n_corpus: int) -> str:
-        """The option to choose for a corpus of this size with the scores of the rows here; "" if these cannot
-        tell.
+        """The option to choose for a corpus of this size, by the scores of the rows here. If these cannot
+        tell, "".
 
-        Only a cascade depends on the size: it embeds few of many rows. Without a log it is chosen where it
-        is clearly better than keeping the old model, and re-embedding is not clearly better than it.
+        Only a cascade depends on the size, because it embeds few of many rows. Without a log, it is chosen if
+        two conditions hold: it is clearly better than keeping the old model, and re-embedding is not clearly
+        better than the cascade.
         """
         cascade, chosen = self.option("cascade"), self.verdict.option
         if cascade is None or not chosen or n_corpus == self.n_corpus:
@@ -474,7 +480,8 @@ class MigrationResult(Reported):
         return "cascade" if beats and not is_beaten else chosen
 
     def sentence_at(self, n_corpus: int) -> str:
-        """The recommendation for a corpus of this size in a sentence or two; "" for that of the result."""
+        """The recommendation for a corpus of this size, in one or two sentences. If it is that of the result,
+        ""."""
         option, cascade = self.option_at(n_corpus), self.option("cascade")
         if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
             return ""
@@ -495,7 +502,7 @@ class MigrationResult(Reported):
 
     @property
     def rewrites_corpus(self) -> bool:
-        """Whether the adapter needs all old vectors mapped; otherwise it maps only queries."""
+        """Whether the adapter maps old vectors, too, so that the whole corpus must be rewritten."""
         return next(one.rewrites_corpus for one in self.candidates if one.adapter == self.adapter)
 
     @property
@@ -511,8 +518,8 @@ class MigrationResult(Reported):
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
-        """The verdict, the costs, the options with their intervals, the adapters, and the scores of fewer
-        pairs.
+        """A report with the verdict, the costs, the options with their intervals, the adapters, and the
+        scores with fewer pairs.
         """
         verdict = self.verdict
         facts = {
@@ -563,7 +570,7 @@ class MigrationResult(Reported):
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
-        """A table of the queries, greatest loss first: query, the two scores, and the change."""
+        """A table of the queries, greatest loss first. Columns: query, the two scores, and the change."""
         before, now = self.scores[to], self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
         return pd.DataFrame(columns).sort_values("change", kind="stable").reset_index(drop=True)
@@ -580,19 +587,18 @@ UNJUDGED = (
     "No verdict: pairs alone cannot tell which model is better. A column of labels can, or judged queries, or"
     " your answers in “Judge here, blind”."
 )
-SAME_ROWS = (
-    0.995  # of the rows that the new model finds, from where no judgements could tell the models apart
-)
+SAME_ROWS = 0.995  # from this share on, no judgements could tell the models apart
 FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one does not improve search."
 
 
 @dataclass(frozen=True, eq=False)
 class MigrationData:
-    """The data on which a migration is measured: pairs to fit on, their `rows` (m,) in the old space, and the
-    retrieval task.
+    """The data that a migration is measured on: the pairs to fit on, their `rows` (m,) in the old space, and
+    the retrieval task.
 
-    `relevance` is as in `MigrationResult`. `places` (n,) are the row numbers of the task's corpus in the old
-    space, which has `n_corpus` rows. `log` are the queries by both models, if there are any.
+    `relevance` has the same meaning as in `MigrationResult`. `places` (n,) are the row numbers, in the old
+    space, of the corpus of the task. The old space has `n_corpus` rows. `log` has the queries by both models,
+    if there are any.
     """
 
     pairs: Pairs
@@ -607,7 +613,7 @@ class MigrationData:
 
 
 class QueryLog(NamedTuple):
-    """Queries of length 1 by the old and by the new model, and the old corpus."""
+    """Queries by the old and by the new model, scaled to length 1, and the old corpus."""
 
     old: np.ndarray
     new: np.ndarray
@@ -615,7 +621,8 @@ class QueryLog(NamedTuple):
 
     @classmethod
     def of(cls, spaces: Sequence[LatentSpace], random_state: int) -> QueryLog:
-        """The log of at most 2,000 queries; their spaces follow the two spaces of rows."""
+        """A log of at most 2,000 queries. In `spaces`, the two spaces of queries come after the two spaces of
+        rows."""
         paired = match(*spaces[2:])
         rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
         queries = [unit_rows(side.vectors[rows]) for side in (paired.source, paired.target)]
@@ -631,12 +638,14 @@ class QueryLog(NamedTuple):
 
 @dataclass(frozen=True)
 class Migration(Task[MigrationResult], kind="migration", version=7, title="Migration to a new model"):
-    """Decide what to do about a new embedding model, measured on judged queries or labels.
+    """The task that decides what to do about a new embedding model, by measurements on judged queries or
+    labels.
 
-    Without these, measure how much of the new model's results is found with the old vectors. The spaces are
-    the old vectors of the corpus, the new vectors of some of its rows with the same ids, and, if there are
-    judgements, the queries by the old and by the new model. Without judgements, held-out pairs are the
-    queries. `compared` names further adapters of the curve, `sizes` its numbers of pairs.
+    Without these, it measures how many of the new model's results are found with the old vectors. The first
+    space has the old vectors of the corpus, and the second the new vectors of some of its rows, with the same
+    ids. If there are judgements, two more spaces have the queries by the old and by the new model; otherwise,
+    held-out pairs are the queries. `compared` names further adapters for the learning curve; `sizes` has its
+    numbers of pairs.
 
     Examples
     --------
@@ -695,14 +704,15 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def __post_init__(self) -> None:
-        # Recipes of version 0.2.0 may name a removed adapter for a further curve.
+        # Recipes of version 0.2.0 may name an adapter for a further curve that no longer exists.
         if isinstance(self.compared, tuple):
             kept = tuple(name for name in self.compared if name not in FORMER_CHOICES["adapter"])
             object.__setattr__(self, "compared", kept)
         super().__post_init__()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The expected time on two idle cores: fits, which are linear in their pairs, and searches."""
+        """The expected time in seconds on two idle cores: fits, which are linear in the number of pairs, and
+        searches."""
         widths = [space.dimension for space in spaces[:2]]
         n, judged = len(spaces[1]), bool(self.judgements)
         m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
@@ -716,8 +726,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> MigrationResult:
-        """Measure all options. Raises a SpaceError for pairs that do not belong together, judgements without
-        known queries, and missing labels.
+        """Measure all options. Raises a SpaceError for pairs that do not belong together, for judgements
+        without known queries, and for missing labels.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), report)
@@ -730,7 +740,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
         moved = jackknife_deviations(trial, pairs, name, weight, self.k, state)
-        # Without judgements the relevant rows are those found by re-embedding, or by a cascade over all rows.
+        # Without judgements, the relevant rows are those that re-embedding, or a cascade over all rows,
+        # finds.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
             option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
@@ -799,8 +810,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
-        """Prepare the data to fit on and to score; raises as `run`. Pairs that are `checked` already are not
-        checked again.
+        """Prepare the data to fit on and to score. Raises as `run`. If pairs are already `checked`, they are
+        not checked again.
         """
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
@@ -833,7 +844,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
 def export_result(
     result: MigrationResult, old: LatentSpace, new: LatentSpace, folder: Path, commit: str = ""
 ) -> tuple[Path, ...]:
-    """Refit a migration's adapter on its pairs, and `export` it with a card."""
+    """Fit the adapter of a migration to its pairs again, and `export` it with a card."""
     rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
     scores = [
         CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
@@ -860,20 +871,20 @@ def migrate(
     queries: tuple[MatrixLike, MatrixLike] | None = None,
     spec: Migration = Migration(),
 ) -> MigrationResult:
-    """Whether to keep an old embedding model, to bridge to a new one, to query both, or to re-embed.
+    """Decide whether to keep an old embedding model, to bridge to a new one, to query both, or to re-embed.
 
     Parameters
     ----------
     old, new : (n, d_old), (m, d_new)
-        Vectors of the corpus by the old model; vectors of some of its rows, with the same ids, by the new
-        model.
+        Vectors of the corpus by the old model; vectors by the new model of some of its rows, with the same
+        ids.
     queries : (q, d_old), (q, d_new), optional
         The queries of `spec.judgements` by both models.
 
     Raises
     ------
     SpaceError
-        As `Migration.run`.
+        Errors of `Migration.run`.
 
     Examples
     --------
@@ -892,7 +903,7 @@ def migrate(
 
 
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The specs of the bundled migration's old and new model; None if they are missing.
+    """The specs of the old and of the new model of the bundled migration. None if they are missing.
 
     Examples
     --------
@@ -909,19 +920,19 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
     return stored_encoding_spec(summary), news[0]
 
 
-# Queries that get worse: the classes or clusters of queries that lose with an option.
+# Queries that get worse: the classes or clusters of queries whose scores an option lowers.
 
 CLUSTERS = 8
-FEWEST = 5  # queries of a group
+FEWEST = 5  # least number of queries of a group
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """A table of the mean change of groups with at least five queries, greatest loss first; empty for fewer
-    than two groups.
+    """A table of the mean change in each group with at least five queries, greatest loss first. Empty if
+    there are fewer than two such groups.
 
-    `change` (q,) is the difference of two scores; groups are "" for none. Columns: group, queries, change
-    (mean), low and high (the 95 % band of random groups of that size), p (corrected for the number of
-    groups).
+    `change` (q,) is the difference of two scores. `groups` (q,) is "" for queries of no group. Columns:
+    group, queries, change (mean), low and high (95 % band of random groups of the same size), p (corrected
+    for the number of groups).
     """
     groups = np.asarray(groups, dtype=object)
     names, sizes = np.unique(groups[groups != ""], return_counts=True)
@@ -949,7 +960,8 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
 def clusters_of(
     vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
 ) -> np.ndarray:
-    """Clusters (q,) of rows (q, d) of length 1 by k-means, each named after its most central row."""
+    """The cluster (q,) of each row, by k-means of rows (q, d) of length 1. A cluster is named by its most
+    central row."""
     from sklearn.cluster import KMeans
 
     rows = unit_rows(vectors)

@@ -1,5 +1,5 @@
-"""The requests of panes while an anchor or a slider is dragged, and the bytes of the answers; hand.js is the
-other end.
+"""The requests of panes while an anchor or a slider is dragged, and the answers as bytes. The counterpart in
+the browser is hand.js.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 MOVE, PROBE, SCORE, SLIDE = range(4)
-_LEAST, _MOST_EXTRA = 6, 4096  # numbers in a request: at least this many, and at most this many further rows
+_LEAST, _MOST_EXTRA = 6, 4096  # least number of numbers in a request, and most further rows
 
 
 def read_request(message: bytes, n: int) -> np.ndarray | None:
-    """The numbers of a request by panes of n rows, int32. In order: serial number, kind, the places of the
-    anchor and of the row where it is now, the row of the pair whose similarities are shown or −1, the number
-    of drawn rows or 0 for all, and the places of further wanted rows. None for any other message.
+    """The numbers of a request by panes of n rows, an int32 array. In order: serial number; kind; position of
+    the anchor; position of the row where it is now; row of the pair whose similarities are shown (−1 for
+    none); number of drawn rows (0 for all); positions of further rows. None if the message is no request.
     """
     if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
         return None
@@ -32,11 +32,11 @@ def maps_answer(
     near: np.ndarray | Sequence[Sequence[int]] = ((), ()),
     similar: Sequence[float] = (np.nan, np.nan),
 ) -> bytes:
-    """The answer to a request with maps of m rows, see `LiveAnswers.answer`."""
+    """The answer to a request, with maps of m rows; see `LiveAnswers.answer`."""
     about = np.array([*request[:2], len(near[0]), m], "<i4").tobytes()
     return b"".join((about, np.array(near, "<i4").tobytes(), np.array(similar, "<f4").tobytes(), *maps))
 
 
 def sampled_places(n: int, most: int) -> np.ndarray:
-    """The positions (most,) of `most` of n rows at equal steps, as in hand.js."""
+    """The positions (most,) of `most` rows among n, at equal steps, as in hand.js."""
     return np.arange(most) * n // most

@@ -1,7 +1,8 @@
 """The linked panes as an HTML page that needs no server.
 
-It joins the renderer's SCRIPTS, a style sheet, and the script of its home. The latter calls ``render(host,
-payload, home)`` with an object that sends events and loads files (see `linked_scatter.js`).
+The page joins the SCRIPTS of the renderer, a style sheet, and the script of its home (the environment that
+shows the panes). The latter calls ``render(host, payload, home)`` with an object that sends events and loads
+files (see `linked_scatter.js`).
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ SCRIPTS = (
 
 
 _COMMENT = re.compile(r"^ *\/\*.*?\*\/\n|^ *// [^\n]*\n| +// [^\n]*$", re.DOTALL | re.MULTILINE)
-PROPORTION = 0.8  # on lines of their own
+PROPORTION = 0.8  # comments on lines of their own
 
 
 def script(home: str) -> str:
-    """One JavaScript module of the renderer and a home's script, because inline scripts cannot import;
-    without the comments, which are a sixth of it."""
+    """The renderer and the script of a home as a single JavaScript module, because inline scripts cannot
+    import. Comments, which are a sixth of the text, are removed."""
     return _COMMENT.sub("", "\n".join([*map(part, SCRIPTS), home]))
 
 
@@ -64,13 +65,13 @@ def part(name: str) -> str:
 
 
 def hover_columns(scene: Scene) -> dict[str, bytes]:
-    """The hover texts as bytes for the payload."""
+    """The hover texts of a scene, as bytes for the payload."""
     columns = {"texts": scene.texts, "notes": scene.notes}
     return {name: joined_texts(column) for name, column in columns.items() if column is not None}
 
 
 class PageUnits(NamedTuple):
-    """The data that a page needs to follow a dragged anchor: the header of the maps, see `follower.js`, and
+    """The data that a page needs to follow a dragged anchor: the header of the maps (see `follower.js`), and
     the unit rows (n, d) of each space as float16.
     """
 
@@ -86,11 +87,11 @@ def panes_page(
     units: PageUnits | None = None,
     about: str = "",
 ) -> bytes:
-    """The HTML of these panes: 100 kB and about 40 bytes per row for four panes. `units`, with which anchors
-    can be dragged, add 2.7 bytes per number. Equal scenes give equal pages.
+    """The HTML page of these panes. For four panes, it takes 100 kB and about 40 bytes per row. `units`, with
+    which anchors can be dragged, add 2.7 bytes per number. Equal scenes give equal pages.
 
-    `about` stands above the panes, below the names of the models. `recipe` is the JSON that draws the figure
-    again; `relcore.figures.export.read_recipe` reads it.
+    `about` is shown above the panes, below the names of the models. `recipe` is JSON from which the figure
+    can be drawn again; `relcore.figures.export.read_recipe` reads it.
     """
     scene, title, recipe, about = encodable((scene, title, recipe, about))
     models = " and ".join(dict.fromkeys(pane.title.partition(" · ")[0] for pane in scene.panes))
@@ -125,8 +126,8 @@ def scene_exportable(
     units: Callable[[], PageUnits | None] = lambda: None,
     about: str = "",
 ) -> Exportable:
-    """The panes of a scene as an `Exportable`; with `units` anchors can be dragged in its page, which has
-    the sentences `about` them on top."""
+    """The panes of a scene as an `Exportable`. With `units`, anchors can be dragged on its HTML page. The
+    page shows the sentences `about` at the top."""
 
     def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described, units(), about)

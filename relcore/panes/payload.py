@@ -1,4 +1,4 @@
-"""The payload that carries a scene to the browser, and the events that the browser reports."""
+"""The payload that brings a scene to the browser, and the events that the browser reports."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import DARK, LIGHT
 
-NO_CATEGORY = 0xFFFF  # stands for −1 in the payload's uint16
-EXACT = 60_000  # largest number of rows sent as float32
-# of an axis: half a step is below half a pixel at a zoom of 100
+NO_CATEGORY = 0xFFFF  # stands for −1 in the uint16 arrays of the payload
+EXACT = 60_000  # most rows that are sent as float32
+# steps of an axis: at a zoom of 100, half a step is less than half a pixel
 POSITION_STEPS = 65_535
 
 
 def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any]:
-    """The classes of a colouring with their colours; for a scale the parts of its colour bar."""
+    """The header of a colouring: its classes with their colours. For a scale, the classes are the parts of
+    its colour bar."""
     scale, n = coloring.scale, len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
@@ -49,7 +50,7 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
         "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
-        # steps of a number and ids that are bare codes are not written on the map
+        # names are not written on the map if they are steps of a scale ("ramp") or bare codes ("mute")
         "ramp": bool(coloring.colors),
         "mute": mute,
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
@@ -76,32 +77,33 @@ def _category_bytes(categories: np.ndarray) -> bytes:
 
 
 def is_quantised(coordinates: np.ndarray) -> bool:
-    """Whether coordinates are sent as integer steps: many rows in two dimensions."""
+    """Whether coordinates are sent as integer steps. They are if there are many rows in two dimensions."""
     return len(coordinates) > EXACT and coordinates.shape[1] == 2
 
 
 def packed_positions(coordinates: np.ndarray) -> bytes:
-    """The bytes of the coordinates: little-endian float32 (n, 2 or 3), or `quantise`."""
+    """The coordinates as bytes: little-endian float32 (n, 2 or 3), or the steps of `quantise`."""
     if is_quantised(coordinates):
         return quantise(coordinates).tobytes()
     return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
 
 
 def quantise(coordinates: np.ndarray) -> np.ndarray:
-    """Coordinates as steps of each axis's range, (n, 2) uint16, 0 to 65,535; an axis without extent is set to
-    the middle."""
+    """The coordinates as steps along the range of each axis, (n, 2) uint16, 0 to 65,535. If all coordinates
+    of an axis are equal, they are set to the middle."""
     low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
     extent = np.where(high > low, high - low, 1.0)
     shares = np.where(high > low, (coordinates - low) / extent, 0.5)
     return np.rint(shares * POSITION_STEPS).astype("<u2")
 
 
-CRISP = 32  # pixels per side; smaller pictures stay unchanged and are drawn as squares
+CRISP = 32  # pixels per side; smaller pictures are unchanged and are drawn as squares
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Small pictures in one file: cells of `side` pixels, `columns` per line; row i has cell `cells[i]`."""
+    """A file with small pictures in cells of `side` pixels, `columns` per line. Row i has the cell
+    `cells[i]`."""
 
     content: bytes
     mimetype: str
@@ -116,14 +118,14 @@ class Sheet:
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:
-    """Rows of n as a bitset of ⌈n / 8⌉ bytes, lowest bit first."""
+    """A selection of n rows as a bitset of ⌈n / 8⌉ bytes, lowest bit first."""
     chosen = np.zeros(n, dtype=bool)
     chosen[np.asarray(rows, dtype=np.int64)] = True
     return np.packbits(chosen, bitorder="little").tobytes()
 
 
 def unpack_rows(bits: bytes, n: int) -> np.ndarray:
-    """The row numbers in a bitset of n, (m,) int64, ascending."""
+    """The row numbers in a bitset of n rows, (m,) int64, ascending."""
     if len(bits) != (n + 7) // 8:
         raise ValueError(f"expected a bitset of {(n + 7) // 8} bytes for {n} rows, got {len(bits)}")
     return np.flatnonzero(np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=n, bitorder="little"))
@@ -131,19 +133,19 @@ def unpack_rows(bits: bytes, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Payload:
-    """A JSON header, and the little-endian bytes of arrays.
+    """A JSON header, and arrays as little-endian bytes.
 
-    ``header["arrays"][name]`` is ``[start, bytes, digest]``, counted from the end of the header in
-    `to_bytes`.
-    ``header["files"]`` has the addresses of texts, notes and sheet; ``header["elsewhere"]`` has those of
-    arrays that need not be sent along. New arrays, in ``header["carried"]``, are sent along once.
+    ``header["arrays"][name]`` is ``[start, bytes, digest]``. The start is counted from the end of the header
+    in `to_bytes`. ``header["files"]`` has the addresses of texts, notes and sheet. ``header["elsewhere"]``
+    has the addresses of arrays that are not part of the payload. New arrays are also part of it once; they
+    are in ``header["carried"]``.
     """
 
     header: dict[str, Any]
     arrays: dict[str, bytes]
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
-        """The payload with more arrays, some of them with known digests."""
+        """The payload with more arrays. Some of their digests may be known."""
         layout, start = dict(self.header.get("arrays", {})), sum(map(_padded_size, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _digest(content)]
@@ -151,8 +153,8 @@ class Payload:
         return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
     def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
-        """The payload without these arrays, except those in `carried`; the home finds them at the given
-        addresses."""
+        """The payload without the arrays in `elsewhere`, except those in `carried`. The browser loads them
+        from the given addresses."""
         kept = {n: a for n, a in self.arrays.items() if n not in elsewhere or n in carried}
         layout, start = {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
@@ -162,7 +164,8 @@ class Payload:
         return Payload({**self.header, **header}, kept)
 
     def to_bytes(self) -> bytes:
-        """Length of the header (uint32), the header in JSON, and the arrays, each aligned to four bytes."""
+        """The payload as bytes: the length of the header (uint32), the header in JSON, and the arrays, each
+        aligned to four bytes."""
         text = _utf8(json.dumps(self.header, ensure_ascii=False))
         text += b" " * (-(4 + len(text)) % 4)
         blocks = (content + b"\0" * (-len(content) % 4) for content in self.arrays.values())
@@ -180,25 +183,26 @@ def payload_of(
     old: Sequence[str] = (),
     settings: dict[str, Any] | None = None,
 ) -> Payload:
-    """The payload of a scene; raises a ValueError for coordinates that are not finite.
+    """The payload of a scene. Raises a ValueError for coordinates that are not finite.
 
     Parameters
     ----------
     version : str
-        `ids_digest` of the scene.
+        The `ids_digest` of the scene.
     answered : int
-        Serial number of the latest event answered; see `read_events`.
+        Serial number of the last event that was answered; see `read_events`.
     selected : row numbers, optional
-        With None, the browser keeps its own selection.
+        The selected rows. If it is None, the browser keeps its selection.
     sheet : Sheet, optional
         A small picture of each row.
     files : addresses of "texts", "notes" and "sheet", optional
     old : one string per pane, optional
-        The note of an outdated map; "" if it is up to date.
+        The note of each pane if its map is outdated; "" if it is up to date.
     settings : dict, optional
-        ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``; ``filters``: whether Python sends facets on
-        request; ``live``: where to ask for maps while an anchor is dragged; ``single``: selected rows with a
-        dashed ring; ``worded``: whether a star has its id beside its number.
+        Settings of the panes: ``linkZoom``, ``height``, ``fill``, ``dark`` and ``tool``. ``filters`` says
+        whether Python sends facets on request. ``live`` is the address that answers requests while an anchor
+        is dragged. ``single`` are selected rows with a dashed ring. ``worded`` says whether a star has its id
+        beside its number.
     """
     arrays, digests = _arrays_of(scene, version, selected, sheet)
     pairs = zip(scene.panes, old or [""] * len(scene.panes), strict=True)
@@ -251,7 +255,7 @@ def payload_of(
 def _arrays_of(
     scene: Scene, version: str, selected: Sequence[int] | None, sheet: Sheet | None
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The bytes of each array of a scene, and the digests that are already known."""
+    """The arrays of a scene as bytes, and the digests that are already known."""
     arrays, digests = {}, {"ids": version}
     for i, pane in enumerate(scene.panes):
         if bad := int((~np.isfinite(pane.coordinates).all(axis=1)).sum()):
@@ -280,19 +284,21 @@ def _arrays_of(
 
 
 def ids_digest(scene: Scene) -> str:
-    """The digest of the ids and their order; events of another scene are ignored."""
+    """The digest of the ids in their order. By this digest, events of another scene are recognised and
+    ignored."""
     return _texts_with_digest(scene.ids)[1]
 
 
 def joined_texts(strings: np.ndarray) -> bytes:
-    """Texts in UTF-8, joined by the unit separator; a separator inside a text is replaced by its symbol."""
+    """The texts in UTF-8, joined by the unit separator. If a text contains a separator, it is replaced by its
+    symbol."""
     return _utf8("\x1f".join(str(text).replace("\x1f", "␟") for text in strings))
 
 
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair; checked only after an error, because checking is slow
+    except UnicodeEncodeError:  # half of a surrogate pair; checked after an error, as checks are slow
         return encodable(text).encode()
 
 
@@ -309,7 +315,7 @@ def _coordinates_with_digest(coordinates: np.ndarray) -> tuple[bytes, str]:
 
 
 def _padded_size(content: bytes) -> int:
-    """The content's size, rounded up to a multiple of four."""
+    """The size of the content, rounded up to a multiple of four."""
     return len(content) + -len(content) % 4
 
 
@@ -319,11 +325,11 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """An action of the user: `rows` brushed; the brush cleared; a row clicked; an anchor moved from the first
-    to the second of two `rows`; a few spread anchors wanted; the maps' look or filter changed; or the filter
-    columns wanted.
+    """An action of the user. `kind` says what happened: rows were selected, the selection was cleared, a row
+    was clicked, an anchor was moved from the first to the second of two `rows`, a few spread anchors were
+    requested, the look of the maps or the filter was changed, or the columns for filters were requested.
 
-    `hidden` are the hidden classes of each colouring; `turn` is as `Scene.turn`.
+    `hidden` has the hidden classes of each colouring. `turn` has the same form as `Scene.turn`.
     """
 
     kind: Literal[
@@ -344,10 +350,10 @@ class PaneEvent:
 def read_events(
     messages: Iterable[dict[str, Any]], version: str, n: int, answered: int
 ) -> tuple[list[PaneEvent], int]:
-    """The events that are not yet answered, and the last serial number.
+    """The events that are not yet answered, and the serial number of the last event.
 
     The browser repeats events until they are answered, because Streamlit may drop one of two messages in
-    quick succession. Events on rows with other ids than `version` are dropped.
+    quick succession. Events that belong to another `version` of the ids are dropped.
     """
     events = []
     for message in sorted(messages, key=lambda message: message["serial"]):

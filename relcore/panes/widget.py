@@ -20,7 +20,7 @@ from relcore.figures.style import Style
 from relcore.panes.page import hover_columns, part, scene_exportable, script
 from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
 
-_STATIC_DPI = 100  # of the picture saved in a notebook
+_STATIC_DPI = 100  # resolution of the picture that is saved in a notebook
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
 
@@ -28,23 +28,23 @@ class Live(Protocol):
     """The interface of objects that answer the panes while an anchor is dragged."""
 
     def header(self, anchors: Sequence[str]) -> Mapping[str, Any] | None:
-        """The header for the panes, see `hand.js`; None if these anchors cannot be dragged."""
+        """The header for the panes, see `hand.js`. None if these anchors cannot be dragged."""
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
-        """The answer to a message of the panes with these anchors; empty if there is none."""
+        """The answer to a message of the panes with these anchors; empty if there is no answer."""
 
     def spread(self) -> Sequence[str]:
-        """A few anchors, far from each other."""
+        """A few anchors that are far from each other."""
 
 
 if TYPE_CHECKING:
-    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # type read, and types that can be set
+    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # type read; types that can be set
 else:
     _Trait = traitlets.TraitType
 
 
 class _Several(_Trait):
-    """A trait that turns any iterable except a text into a tuple."""
+    """A trait that converts any iterable except a text to a tuple."""
 
     default_value: tuple[Any, ...] = ()
 
@@ -63,30 +63,30 @@ class _Several(_Trait):
 
 
 class PanesWidget(anywidget.AnyWidget):
-    """Linked panes whose selection and anchors can be read, set and observed.
+    """The widget of the linked panes. Its selection and its anchors can be read, set and observed.
 
     Parameters
     ----------
     ids : array (n,) of str
     draw : ids of anchors → (Scene, rows)
-        The scene with these anchors, and the ascending numbers (m,) of the n rows that it draws; raises a
-        SpaceError for anchors that it cannot draw.
+        A function that returns the scene with these anchors, and the numbers (m,), ascending, of the rows
+        that it draws. It raises a SpaceError for anchors that it cannot draw.
     anchors : sequence of ids
     height : int
-        Pixels for all panes together.
+        Height of all panes together, in pixels.
     link_zoom : bool
-        Zoom all panes together from the start.
+        Whether all panes are zoomed together at first.
     live : Live, optional
-        Lets anchors be dragged.
+        An object that answers the panes, so that anchors can be dragged.
 
     Attributes
     ----------
     selection : tuple of ids
-        Setting it highlights the rows in all panes.
+        The ids of the selected rows. Setting it highlights these rows in all panes.
     selected_rows : tuple of int
-        The same rows by number, from 0 to n - 1.
+        The numbers of the selected rows, from 0 to n − 1.
     anchors : tuple of ids
-        Setting them draws the relative panes again; zoom and selection do not change.
+        The ids of the anchors. Setting them draws the relative panes again; zoom and selection do not change.
     """
 
     _esm = script(part("widget.js"))
@@ -126,24 +126,24 @@ class PanesWidget(anywidget.AnyWidget):
         self.on_msg(self._dragged)
 
     def __repr__(self) -> str:
-        # A saved notebook shows it if there are no widgets; anywidget cuts it at 110 letters.
+        # A saved notebook shows this text if widgets are not available; anywidget cuts it at 110 letters.
         rows, anchors = len(self._scene), len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
 
     def _repr_mimebundle_(self, **look: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**look) or ({}, {})
-        # For a saved notebook and its export, where no front end draws the widget.
+        # A saved notebook, and its export, show this picture, because no front end draws the widget there.
         picture = scene_exportable(self._scene).bytes("png", Style(dpi=_STATIC_DPI))
         return {**data, "image/png": b64encode(picture).decode()}, metadata
 
     @property
     def scene(self) -> Scene:
-        """The scene that the panes show; its `table()` has the coordinates."""
+        """The scene that the panes show. Its `table()` has the coordinates."""
         return self._scene
 
     @traitlets.validate("anchors")
     def _drawable(self, proposal: Any) -> tuple[str, ...]:
-        # Draw first, so that anchors that cannot be drawn leave the widget unchanged.
+        # Draw first, so that the widget stays unchanged if anchors cannot be drawn.
         if proposal.value != self._drawn_for:
             scene, self._drawn_rows = encodable(self._draw(proposal.value))
             self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
@@ -181,7 +181,7 @@ class PanesWidget(anywidget.AnyWidget):
     def _receive(self, change: Any) -> None:
         version, n = ids_digest(self._scene), len(self._scene)
         events, self._answered = read_events(change.new, version, n, self._answered)
-        with self.hold_sync():  # one message back, however much follows from the event
+        with self.hold_sync():  # one message back, whatever changes the event causes
             for event in events:
                 if event.kind in ("anchor", "spread"):
                     self._anchor(event)
@@ -230,10 +230,10 @@ class PanesWidget(anywidget.AnyWidget):
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 
     def _have_traits(self, names: Iterable[str]) -> None:
-        """Add a trait for each array; the first anchors add those of relative panes."""
+        """Add a trait for each array. The arrays of relative panes are new when the first anchors are set."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
-        if "keys" in self._trait_values:  # sent to the browser; absent before __init__
+        if "keys" in self._trait_values:  # which is sent to the browser; absent before __init__
             self.keys = [*self.keys, *new]
 
     def _show(self) -> None:
