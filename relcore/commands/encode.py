@@ -386,7 +386,16 @@ class StudyOptions:
 def run_study(options: argparse.Namespace) -> Report:
     spec = spec_of(options)
     if spec is None:
-        return studies_report()
+        # All studies with their options.
+        studies = {kind: study_of(kind) for kind in STUDIES.working()}
+        rows = [
+            {"study": kind, "question": one.question, "paper": one.paper} for kind, one in studies.items()
+        ]
+        texts = [
+            "\n".join([f"{kind}: {one.question}", f"  {one.paper}", *map(_option_in_words, one.options)])
+            for kind, one in studies.items()
+        ]
+        return Report("\n\n".join(texts), [Table("rows", pd.DataFrame(rows))])
     study, store = study_of(spec.kind), Store()
     runs = StudyRuns(study, spec)
     table = runs.table(store) if options.table or not runs.missing(store) else _results(options, runs)
@@ -444,17 +453,6 @@ def _results(options: argparse.Namespace, runs: StudyRuns) -> pd.DataFrame:
             if cluster.address:  # processes of this machine end with the queue
                 runs.stop(cluster)
             raise
-
-
-def studies_report() -> Report:
-    """The report that lists all studies with their options."""
-    studies = {kind: study_of(kind) for kind in STUDIES.working()}
-    rows = [{"study": kind, "question": one.question, "paper": one.paper} for kind, one in studies.items()]
-    texts = [
-        "\n".join([f"{kind}: {one.question}", f"  {one.paper}", *map(_option_in_words, one.options)])
-        for kind, one in studies.items()
-    ]
-    return Report("\n\n".join(texts), [Table("rows", pd.DataFrame(rows))])
 
 
 def _option_in_words(option: Setting) -> str:

@@ -558,21 +558,19 @@ def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
     else:
         content = values_of(match, column, rows)
     if isinstance(content, np.ndarray):
-        return _histogram(column, title, content)
+        scale, known = ColorScale.of(content, title), np.isfinite(content)
+        if scale.low == scale.high:
+            return None
+        spaced = np.geomspace if scale.logarithmic else np.linspace
+        edges = spaced(scale.low, scale.high, BINS + 1)
+        codes = np.clip(np.searchsorted(edges, content, side="right") - 1, 0, BINS - 1)
+        return Facet(
+            column, title, np.where(known, codes, NO_CODE).astype(np.uint8), (), tuple(edges.tolist())
+        )
     numbers, names, _ = classes_of(content)
     if len(names) < 2 or np.mean(numbers >= 0) < _TELLING:
         return None
     return Facet(column, title, np.where(numbers < 0, NO_CODE, numbers).astype(np.uint8), names)
-
-
-def _histogram(column: str, title: str, values: np.ndarray) -> Facet | None:
-    scale, known = ColorScale.of(values, title), np.isfinite(values)
-    if scale.low == scale.high:
-        return None
-    spaced = np.geomspace if scale.logarithmic else np.linspace
-    edges = spaced(scale.low, scale.high, BINS + 1)
-    codes = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BINS - 1)
-    return Facet(column, title, np.where(known, codes, NO_CODE).astype(np.uint8), (), tuple(edges.tolist()))
 
 
 def kept_rows(

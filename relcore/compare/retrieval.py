@@ -157,7 +157,21 @@ def rank_rows(
         best = np.argsort(-by_space[1 - side], kind="stable")[:_FEEDBACK]
         by_space[side] = _similarities(spaces[side], _mean_direction(spaces[side], best))
         descriptions[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"
-    return _fuse_rankings(by_space, lists, n_each, (descriptions[0], descriptions[1]))
+    ranks = []
+    for similarities in (*by_space, *lists):
+        rank = np.empty(len(similarities), dtype=np.int64)
+        rank[np.argsort(-similarities, kind="stable")] = np.arange(len(similarities))
+        ranks.append(rank)
+    nearest = np.stack(ranks[:2], axis=1) < n_each
+    rows = np.flatnonzero(nearest.any(axis=1))
+    gain = sum(1 / (_FUSION + 1 + rank[rows]) for rank in ranks)
+    rows = rows[np.argsort(-gain, kind="stable")]
+    return Ranking(
+        rows,
+        np.stack([found[rows] for found in by_space], axis=1),
+        nearest[rows],
+        (descriptions[0], descriptions[1]),
+    )
 
 
 def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
@@ -169,18 +183,3 @@ def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
 def _mean_direction(space: LatentSpace, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     mean = mean_of(space)
     return np.average(unit_rows(space.vectors[rows], mean), axis=0, weights=weights).astype(np.float32) + mean
-
-
-def _fuse_rankings(
-    by_space: Sequence[np.ndarray], lists: Sequence[np.ndarray], n_each: int, how: tuple[str, str]
-) -> Ranking:
-    ranks = []
-    for similarities in (*by_space, *lists):
-        rank = np.empty(len(similarities), dtype=np.int64)
-        rank[np.argsort(-similarities, kind="stable")] = np.arange(len(similarities))
-        ranks.append(rank)
-    nearest = np.stack(ranks[:2], axis=1) < n_each
-    rows = np.flatnonzero(nearest.any(axis=1))
-    gain = sum(1 / (_FUSION + 1 + rank[rows]) for rank in ranks)
-    rows = rows[np.argsort(-gain, kind="stable")]
-    return Ranking(rows, np.stack([found[rows] for found in by_space], axis=1), nearest[rows], how)

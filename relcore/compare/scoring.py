@@ -128,7 +128,15 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         """
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
-        every, names, spaces = range(len(spaces)), distinct_names(spaces), _in_one_order(spaces)
+        # The spaces, where rows are reordered if a space has the same ids as the first space. Then both have
+        # the same order, and pairs need no copies.
+        ordered = [spaces[0]]
+        for space in spaces[1:]:
+            rows = space.index.get_indexer(spaces[0].index)
+            same_ids = len(space) == len(spaces[0]) and (rows >= 0).all()
+            moved = same_ids and not np.array_equal(rows, np.arange(len(space)))
+            ordered.append(space.take(rows) if moved else space)
+        every, names, spaces = range(len(spaces)), distinct_names(spaces), ordered
         pairs = list(combinations_with_replacement(every, 2))
         own = self._own(spaces)
         scores: dict[Pair, Score | None] = {}
@@ -179,18 +187,6 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         return best_by_chance(
             {pair: score for pair, score in scores.items() if pair[0] < pair[1]}, forms[0], both_axes=forms[1]
         )
-
-
-def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """The spaces, where rows are reordered if a space has the same ids as the first space. Then both have the
-    same order, and pairs need no copies."""
-    ordered = [spaces[0]]
-    for space in spaces[1:]:
-        rows = space.index.get_indexer(spaces[0].index)
-        same_ids = len(space) == len(spaces[0]) and (rows >= 0).all()
-        moved = same_ids and not np.array_equal(rows, np.arange(len(space)))
-        ordered.append(space.take(rows) if moved else space)
-    return ordered
 
 
 _MOST_LISTED = 30  # most pairs in the text alternative

@@ -79,17 +79,6 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
     return {language: tuple(table.read(language, 0, N_SENTENCES)) for language in languages}
 
 
-def parallel_dataset(spec: DatasetSpec) -> Dataset:
-    """The sentences of one language. All languages have the same ids, so that rows of their spaces are
-    paired."""
-    spec.settings()
-    need_one_of("language", spec.name, LANGUAGES)
-    ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
-    return Dataset(
-        lambda start, stop: list(sentences[start:stop]), ids, name=f"everyday/{spec.name}", kind="texts"
-    )
-
-
 # Sentences of the English Wikipedia articles that gensim's wheel contains. Labels are the articles.
 
 _ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
@@ -195,7 +184,14 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     if spec.source == "wikipedia":
         return wikipedia_dataset(spec, store)
     if spec.source == "parallel":
-        return parallel_dataset(spec)
+        # The sentences of one language. All languages have the same ids, so that rows of their spaces are
+        # paired.
+        spec.settings()
+        need_one_of("language", spec.name, LANGUAGES)
+        ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
+        return Dataset(
+            lambda start, stop: list(sentences[start:stop]), ids, name=f"everyday/{spec.name}", kind="texts"
+        )
     if spec.source == "huggingface":
         table = hub_table(spec)
         return _table_dataset(table, spec, table.name, config=None)

@@ -490,11 +490,23 @@ class _SentenceRows(_PretrainedRows):
     """Computes the rows of texts. The texts are sorted by length to reduce padding."""
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
+        import torch
+
         super().__init__(spec, folder)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limits = (spec.max_tokens, self.prepare.model_max_length, positions)
         self.max_tokens = min(limit for limit in limits if limit)
-        self._try_out()
+        # A model that gives every text the same vector fails at once. In a causal model, and in layer 0 of any
+        # model, the first token has the same vector for all texts.
+        first = (self.prepare("a")["input_ids"] or [0])[0]
+        with torch.inference_mode():
+            rows = self._forward([np.array([first, 1, 1]), np.array([first, 2, 2])])
+        for output, matrix in rows.items():
+            if self.spec.pooling == "cls" and torch.allclose(matrix[0], matrix[1], rtol=0, atol=1e-7):
+                raise SpaceError(
+                    f"{self.spec.title}: expected a first token that depends on the text, got one that is the"
+                    f" same for every text in the {output}; choose pooling 'mean', or 'pooled' for CLIP"
+                )
 
     def ahead(self, texts: list[str]) -> _Tokens:
         settings = {"return_attention_mask": False, "return_token_type_ids": False}
@@ -528,24 +540,6 @@ class _SentenceRows(_PretrainedRows):
         tensor = torch.from_numpy(array)
         # A copy from pinned memory does not wait for the GPU to finish its work.
         return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
-
-    def _try_out(self) -> None:
-        """Raise a SpaceError at once if the model gives every text the same vector.
-
-        In a causal model, the first token has the same vector for all texts. In layer 0 of any model, this is
-        also true.
-        """
-        import torch
-
-        first = (self.prepare("a")["input_ids"] or [0])[0]
-        with torch.inference_mode():
-            rows = self._forward([np.array([first, 1, 1]), np.array([first, 2, 2])])
-        for output, matrix in rows.items():
-            if self.spec.pooling == "cls" and torch.allclose(matrix[0], matrix[1], rtol=0, atol=1e-7):
-                raise SpaceError(
-                    f"{self.spec.title}: expected a first token that depends on the text, got one that is the"
-                    f" same for every text in the {output}; choose pooling 'mean', or 'pooled' for CLIP"
-                )
 
 
 # Pictures.

@@ -273,7 +273,11 @@ def pseudo_random(rows: Array, seed: int) -> Array:
     Torch has no unsigned type, so the sign bit of tensors is flipped.
     """
     if not isinstance(rows, np.ndarray):
-        return _scrambled_tensor(rows, seed)
+        mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
+        for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
+            # Shifting a signed number repeats its sign bit. The mask removes these bits.
+            mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
+        return mixed ^ _as_signed(1 << 63)
     with np.errstate(over="ignore"):
         mixed = rows.astype(np.uint64) + np.uint64(_GOLDEN) * np.uint64(seed + 1)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
@@ -288,14 +292,6 @@ def _as_signed(number: int) -> int:
     """The signed 64-bit number with the same bits as this unsigned one."""
     number %= 1 << 64
     return number - (1 << 64 if number >> 63 else 0)
-
-
-def _scrambled_tensor(rows: Any, seed: int) -> Any:
-    mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
-    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
-        # Shifting a signed number repeats its sign bit. The mask removes these bits.
-        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
-    return mixed ^ _as_signed(1 << 63)
 
 
 _MORE = 8  # further candidates per block, so that all rows that tie with the k-th one are usually included

@@ -100,7 +100,9 @@ def _recipe_text(data: bytes) -> str | bytes | None:
     if start.startswith(_PNG):
         return next(_png_texts(data), None)
     if start.startswith(b"%PDF"):
-        return _pdf_keywords(data)
+        # The keywords of a PDF file: the first string after "Keywords", up to its first unescaped bracket.
+        keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
+        return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
     if start.startswith(b"{"):
         return data
     at = data.find(b'id="relscope-recipe"')
@@ -129,12 +131,6 @@ def _png_texts(data: bytes) -> Iterator[bytes]:
         if not kind.isalpha():
             return
         at = end + 4
-
-
-def _pdf_keywords(data: bytes) -> bytes | None:
-    """The keywords of a PDF file: the first string after "Keywords", up to its first unescaped bracket."""
-    keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
-    return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
 
 
 MEDIA_TYPES = {

@@ -442,17 +442,14 @@ class PairedRows:
         scored = {method: self.scored_rows(rows) for method, rows in maps.items()}
         errors, scores = ({method: pair[part] for method, pair in scored.items()} for part in (0, 1))
         if (copy := scores.get("absolute copy")) is not None:
-            null = self._by_turned_axes()
+            # The chance level of the mean cosine if the axes of one space are random. Over all rotations R,
+            # tr(R C) has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted
+            # rows would not do, because all pairs have the same axes.
+            directions = unit_rows(self.X, self.means[1])[self.scored]
+            products = directions.T @ self.units[self.scored] / len(directions)
+            null = ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))
             scores["absolute copy"] = Score(float(copy), metric=copy.metric, n=copy.n, null=null)
         return errors, scores
-
-    def _by_turned_axes(self) -> ChanceLevel:
-        """The chance level of the mean cosine if the axes of one space are random. Over all rotations R, tr(R
-        C) has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted rows would
-        not do, because all pairs have the same axes."""
-        directions = unit_rows(self.X, self.means[1])[self.scored]
-        products = directions.T @ self.units[self.scored] / len(directions)
-        return ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))
 
     def scored_rows(self, rows: np.ndarray) -> tuple[np.ndarray, Score]:
         """For each row, 1 − cosine between it and the true row; and the score of the held-out rows."""

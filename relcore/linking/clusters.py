@@ -184,7 +184,11 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
     halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
-    chance, agreement, rounds_left = _chance(X, rng), float("nan"), HALF_ROUNDS
+    # The chance level of the agreement: two fits with the right axes but random signs exceed it once in 1,000
+    # times.
+    spread = Engine().eigh(X.T @ X)[0] / len(X)
+    chance = float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
+    agreement, rounds_left = float("nan"), HALF_ROUNDS
     fits: list[list[np.ndarray]] = [[], []]
     for _ in range(STARTS):
         for half, own in zip(halves, fits, strict=True):
@@ -235,13 +239,6 @@ def _share_in_place(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> 
 
 def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
     return float(np.vecdot(unit_rows(rows @ first), unit_rows(rows @ second)).mean(dtype=np.float64))
-
-
-def _chance(X: np.ndarray, rng: np.random.Generator) -> float:
-    """The chance level of the agreement: two fits with the right axes but random signs exceed it once in
-    1,000 times."""
-    spread = Engine().eigh(X.T @ X)[0] / len(X)
-    return float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
 
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3

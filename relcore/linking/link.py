@@ -653,7 +653,9 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
     def draw(self, result: Outcome | None = None) -> Exportable:
         outcome, method = self.computed(result), self.bootstrap.method
         by_round = shares(method, outcome.result.history)
-        chart = rounds_chart(method, by_round, f"{self._ends}: {outcome.verdict}")
+        lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
+        look = {"note": f"{self._ends}: {outcome.verdict}", "y_range": (0, 1.02), "n_direct": len(lines)}
+        chart = Lines(lines, "step" if method == "paper" else "round", "share", **look)
         return chart_exportable(chart, self.to_json(), name="relscope-bootstrap")
 
     @property
@@ -685,10 +687,3 @@ def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
     if method == "paper":
         own = {"error, share of the first step's": [r.objective / rounds[0].objective for r in rounds]}
     return own if np.isnan(rounds[-1].found) else found | own
-
-
-def rounds_chart(method: str, by_round: Mapping[str, Sequence[float]], note: str = "") -> Lines:
-    """A chart of the lines in `shares`."""
-    lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
-    x_title, look = "step" if method == "paper" else "round", {"y_range": (0, 1.02), "n_direct": len(lines)}
-    return Lines(lines, x_title, "share", note=note, **look)

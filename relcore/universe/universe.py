@@ -667,14 +667,6 @@ def _retrieval(
     return score, lists["forward"][:, 0]
 
 
-def consistency(universe: Universe) -> np.ndarray:
-    """A symmetric matrix (N, N): for each pair of spaces, the accuracy, averaged over both directions. It is
-    1 on the diagonal, and NaN without a score."""
-    both = (universe.accuracy + universe.accuracy.T) / 2
-    np.fill_diagonal(both, 1.0)
-    return both
-
-
 def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
     """The label (t,) of each row, from the first space that has one; "" if none has. `rows` (N, t) are
     indices as in `_shared_ids_and_rows`."""
@@ -783,7 +775,11 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     if len(scored) < _FEWEST:
         raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
     names = short_names(universe.names)[0]
-    return tuple(names[i] for i in scored), consistency(universe)[np.ix_(scored, scored)]
+    # A symmetric matrix (N, N): for each pair of spaces, the accuracy, averaged over both directions. It is 1
+    # on the diagonal, and NaN without a score.
+    both = (universe.accuracy + universe.accuracy.T) / 2
+    np.fill_diagonal(both, 1.0)
+    return tuple(names[i] for i in scored), both[np.ix_(scored, scored)]
 
 
 def map_of_spaces(universe: Universe) -> Diagram:
