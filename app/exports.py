@@ -15,7 +15,7 @@ from app import compute, messages, session
 from app.compare.headline import scores_figure
 from app.page_settings import menu
 from relcore.base.errors import SpaceError
-from relcore.base.portable import without_paths
+from relcore.base.records import without_paths
 from relcore.compare.scene import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme

@@ -29,7 +29,7 @@ from app.workspace import BUNDLED, MOST_MODELS, Workspace, from_session_file, se
 from relcore.base.environment import device_in_words, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
-from relcore.base.portable import last_part, without_paths
+from relcore.base.records import last_part, without_paths
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.engine.device import cached_size
 from relcore.files import selections

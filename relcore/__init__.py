@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.linking.link import link as link
     from relcore.linking.link import BootstrapSpec as BootstrapSpec
     from relcore.migrate import adapters as adapters
-    from relcore.migrate.charts import MigrationChart as MigrationChart
+    from relcore.migrate.thresholds import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
         Migration as Migration,
         migrate as migrate,
@@ -104,7 +104,7 @@ _MODULES = {
     "Matrices": "figures.charts",
     "MatrixPanel": "figures.charts",
     "Migration": "migrate.migration",
-    "MigrationChart": "migrate.charts",
+    "MigrationChart": "migrate.thresholds",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
     "ProjectionSpec": "represent.translation",

@@ -37,7 +37,6 @@ from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
-from relcore.migrate.charts import CascadePrice, MigrationChart, ThresholdScores, threshold_table
 from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
 from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
 from relcore.migrate.migration import (
@@ -53,7 +52,15 @@ from relcore.migrate.migration import (
 )
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.price import Rate
-from relcore.migrate.thresholds import AFTER, CheaperIndex, ThresholdChange
+from relcore.migrate.thresholds import (
+    AFTER,
+    CascadePrice,
+    CheaperIndex,
+    MigrationChart,
+    ThresholdChange,
+    ThresholdScores,
+    threshold_table,
+)
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import GuessedIds, LatentSpace, Match
 from relcore.studies.papers import commit_of

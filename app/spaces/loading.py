@@ -21,7 +21,7 @@ from app.workspace import BUNDLED, Workspace
 from relcore.base import access, records
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import counted, short
-from relcore.base.portable import candidates, is_absolute, last_part, with_paths
+from relcore.base.records import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec
 from relcore.files import reading

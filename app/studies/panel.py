@@ -21,8 +21,7 @@ from app.tables import report_table
 from app.workspace import Workspace
 from relcore.base.names import STUDIES
 from relcore.base.numbers import counted
-from relcore.base.portable import without_paths
-from relcore.base.records import parse
+from relcore.base.records import parse, without_paths
 from relcore.base.report import delimited_text
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import SpaceSpec

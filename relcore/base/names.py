@@ -329,20 +329,20 @@ DELTA = (
 ADAPTERS = {
     "whitened": Named(
         "Relative, whitened",
-        ".migrate.estimators:WhitenedRelativeAdapter",
+        ".migrate.adapters:WhitenedRelativeAdapter",
         "whitened similarities to the pairs; the old vectors are projected once",
     ),
     "inverse": Named(
         "Inverse, whitened",
-        ".migrate.estimators:WhitenedInverseAdapter",
+        ".migrate.adapters:WhitenedInverseAdapter",
         "through whitened relative coordinates into the old space",
     ),
     "in-place": Named(
         "Procrustes, in place",
-        ".migrate.estimators:ProcrustesAdapter",
+        ".migrate.adapters:ProcrustesAdapter",
         "a rotation, between any two widths, for old vectors that are searched as they are",
     ),
-    "ridge": Named("Ridge", ".migrate.estimators:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
+    "ridge": Named("Ridge", ".migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
 }
 # Choices of version 0.2.0 that were removed, by the setting's name.
 FORMER_CHOICES = {
@@ -471,9 +471,9 @@ FIGURES = {
     "cross-lingual": Named("", ".stitch.try_it:CrossLingual"),
     "inversion": Named("", ".invert.inversion:RecoveredRows"),
     "inversion-errors": Named("", ".invert.inversion:RecoveryErrors"),
-    "migration-options": Named("", ".migrate.charts:MigrationChart"),
-    "cascade-price": Named("", ".migrate.charts:CascadePrice"),
-    "threshold-change": Named("", ".migrate.charts:ThresholdScores"),
+    "migration-options": Named("", ".migrate.thresholds:MigrationChart"),
+    "cascade-price": Named("", ".migrate.thresholds:CascadePrice"),
+    "threshold-change": Named("", ".migrate.thresholds:ThresholdScores"),
     "passport": Named("", ".passport.check:PassportChart"),
     "check": Named("", ".passport.check:CheckChart"),
     "bootstrap": Named("", ".linking.link:BootstrapRounds"),

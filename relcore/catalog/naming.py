@@ -13,7 +13,7 @@ from typing import Any
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import ENCODERS
-from relcore.base.portable import read_json
+from relcore.base.records import read_json
 from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.encoders.datasets import TASK, available_datasets, is_downloaded

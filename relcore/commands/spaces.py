@@ -17,7 +17,7 @@ from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FIGURES, INDEXES, METHODS, REDUCTIONS, STITCH_METRICS
 from relcore.base.numbers import counted
-from relcore.base.portable import read_json
+from relcore.base.records import read_json
 from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
 from relcore.base.text import as_lines

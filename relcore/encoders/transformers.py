@@ -496,8 +496,8 @@ class _SentenceRows(_PretrainedRows):
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limits = (spec.max_tokens, self.prepare.model_max_length, positions)
         self.max_tokens = min(limit for limit in limits if limit)
-        # A model that gives every text the same vector fails at once. In a causal model, and in layer 0 of any
-        # model, the first token has the same vector for all texts.
+        # A model that gives every text the same vector fails at once. In a causal model, and in layer 0 of
+        # any model, the first token has the same vector for all texts.
         first = (self.prepare("a")["input_ids"] or [0])[0]
         with torch.inference_mode():
             rows = self._forward([np.array([first, 1, 1]), np.array([first, 2, 2])])

@@ -24,8 +24,7 @@ import pandas as pd
 
 from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, extra
-from relcore.base.portable import without_paths
-from relcore.base.records import MOST_BYTES, parse
+from relcore.base.records import MOST_BYTES, parse, without_paths
 from relcore.base.report import delimited_text
 from relcore.base.text import encodable, harmless, visible
 from relcore.base.writing import write
@@ -214,7 +213,7 @@ class Exportable:
 
         `style` applies to pdf, svg and png. `theme` applies to html; by default, it is the theme of the
         style. The recipe names files without their folders, unless `full_paths` is True; see
-        `relcore.base.portable`.
+        `relcore.base.records`.
 
         Raises
         ------

@@ -20,8 +20,8 @@ from relcore.base.numbers import counted, short
 from relcore.base.rows import row_blocks, unit_rows
 from relcore.base.text import read_lines
 from relcore.engine.engine import Engine, nearest, without_itself
+from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.migrate.apply import standardised
-from relcore.migrate.estimators import Adapter, WhitenedRelativeAdapter
 from relcore.represent.similarity import rows_among, select_anchors
 from relcore.runs.store import Progress, silent
 from relcore.scores.score import Interval

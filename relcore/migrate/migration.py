@@ -24,8 +24,7 @@ from relcore.catalog.task import Task
 from relcore.encoders.sentences import OnnxText
 from relcore.encoders.transformers import MiniLM
 from relcore.files.formats import readable
-from relcore.migrate.adapters import CardScore, card_of, export
-from relcore.migrate.estimators import Adapter
+from relcore.migrate.adapters import Adapter, CardScore, card_of, export
 from relcore.migrate.evaluate import (
     MOST_CURVE_ROWS,
     MOST_FITTED,

@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
 from relcore.base.numbers import band, counted, short, signed
-from relcore.base.records import read_file
+from relcore.base.records import checked_tensors, damaged_file, file_bytes, read_file
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, row_blocks, unit_rows
-from relcore.base.sealed import checked_tensors, damaged_file, file_bytes
 from relcore.base.settings import setting
 from relcore.base.writing import write
 from relcore.engine.engine import Engine, thin_svd

@@ -32,8 +32,7 @@ from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_enc
 from relcore.engine.device import Device, on_device
 from relcore.engine.engine import need_k
 from relcore.files.saving import OF_VECTORS, write_parquet
-from relcore.migrate.adapters import SIDES, LoadedAdapter, need_width
-from relcore.migrate.estimators import apply_steps
+from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.entries import Entry, digest_of
 from relcore.runs.store import Context, Progress, Store, in_use, silent
@@ -860,9 +859,9 @@ class AdapterMap:
 
     @cached_property
     def function(self) -> RowMap:
-        from relcore.migrate import estimators
+        from relcore.migrate import adapters
 
-        steps = tuple(getattr(estimators, name)(**arrays) for name, arrays in self.steps)
+        steps = tuple(getattr(adapters, name)(**arrays) for name, arrays in self.steps)
         return lambda X: apply_steps(steps, X)
 
 

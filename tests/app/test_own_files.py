@@ -14,7 +14,7 @@ import pytest
 from app.toolbar import session_file
 from app.workspace import Workspace
 from relcore import read_selection
-from relcore.base.portable import without_paths
+from relcore.base.records import without_paths
 from relcore.catalog.catalog import load
 from relcore.studies.study import StudySpec, study_of
 from tests.app.conftest import Session

@@ -16,7 +16,7 @@ import relcore
 from relcore import LatentSpace, RelativeProjection
 from relcore.base.errors import SpaceError
 from relcore.base.rows import MappedRows
-from relcore.migrate.estimators import RidgeAdapter
+from relcore.migrate.adapters import RidgeAdapter
 from relcore.represent.translation import Affine, LeastSquares
 from relcore.stitch.stitching import StitchSpec
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from relcore.base.portable import without_paths
+from relcore.base.records import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.task import ComparisonRecipe, load_pair
 from relcore.cli import main

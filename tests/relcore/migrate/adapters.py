@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.migrate.estimators import Adapter, AffineStep
+from relcore.migrate.adapters import Adapter, AffineStep
 
 NEW, OLD, PROJECTED = 12, 9, 7
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import RidgeCV
 from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
-from relcore.migrate.estimators import (
+from relcore.migrate.adapters import (
     PENALTIES,
     AffineStep,
     ProcrustesAdapter,

@@ -9,7 +9,7 @@ import pytest
 from relcore.base import records
 from relcore.base.names import ADAPTERS
 from relcore.base.rows import unit_rows
-from relcore.migrate.estimators import InPlaceAdapter
+from relcore.migrate.adapters import InPlaceAdapter
 from relcore.migrate.evaluate import (
     SIZES,
     WEIGHTS,
