@@ -38,8 +38,8 @@ _MOST_WHOLE = 2**63
 def parse(text: str | bytes, where: str, what: str = "") -> Any:
     """The value in a JSON text. Error messages say with `what` which content was expected.
 
-    Raises a SpaceError for invalid JSON, more than 32 MB or 40 levels, a repeated name in one object, a
-    number that is not finite or has more than 64 bits, and half a surrogate pair.
+    Raises a SpaceError for invalid JSON. Other errors are more than 32 MB, more than 40 levels, a repeated
+    name in one object, a number that is not finite, a number of more than 64 bits, and half a surrogate pair.
     """
     if len(text) > MOST_BYTES:
         raise SpaceError(
@@ -70,8 +70,8 @@ def read_file(path: Path, what: str) -> Any:
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
-    """Raise a SpaceError if the value is nested too deeply, or holds a text or number that JSON cannot
-    hold."""
+    """Raise a SpaceError if JSON cannot hold one of the texts and numbers in the value, or if the value is
+    nested too deeply."""
     if isinstance(value, Mapping | list | tuple):
         if not levels:
             expected = f"at most {_MOST_LEVELS} levels of lists and objects"
@@ -199,8 +199,8 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
 
 
 def _rephrase(message: str, kind: Any, given: Any) -> str:
-    """Rewrite msgspec's error message in our form: for example ``Expected `int | null`, got `str` - at `$.n`
-    `` becomes ``n: expected a whole number …``."""
+    """Rewrite an error message of msgspec in the form of Relscope's errors: for example ``Expected `int |
+    null`, got `str` - at `$.n` `` becomes ``n: expected a whole number …``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
     for step in re.findall(r"\.{3}|[^.\[\]]+", place):
@@ -358,7 +358,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     Raises
     ------
     SpaceError
-        The file does not exist or is no JSON object, or a file that it names is not found.
+        The file does not exist, its content is no JSON object, or a file that it names is not found.
     """
     record = read_file(path, what)
     if not isinstance(record, dict):

@@ -401,8 +401,8 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def as_mapped_rows(vectors: Any) -> MappedRows | None:
-    """The rows of a matrix on disk that can be used without a copy. `vectors` must be `MappedRows`, or a
-    read-only memory map of float16 or float32; for anything else, None.
+    """The rows of a matrix on disk that can be used without a copy. They must be `MappedRows` or a read-only
+    memory map of float16 or float32. For any other matrix, None.
     """
     if isinstance(vectors, MappedRows):
         return vectors

@@ -66,8 +66,8 @@ class Setting:
     written : bool
         Whether the setting is a path to which a command writes.
     is_tuple, number : bool, type or None
-        Properties of `kind`: whether it is a tuple, and its type of number, int or float (int for ``int |
-        None``). `number` is None for other kinds.
+        Properties of `kind`. `is_tuple` says whether it is a tuple. `number` is int for ``int`` and ``int |
+        None``, float for ``float``, and None for other kinds.
     """
 
     name: str = ""

@@ -106,7 +106,7 @@ def encode(
     Raises
     ------
     SpaceError
-        The dataset, the encoder and the model's files do not fit each other.
+        The encoder cannot encode this dataset, or the files of its model are unsuitable.
     StoreError
         The disk is full or fails, or this account may not write to it. Results so far are kept.
     """
@@ -444,8 +444,8 @@ def held_out_ids(
     return tuple(unseen) if ids is None else tuple(item for item in ids if item in unseen)
 
 
-# Renamed spaces. Their rows have new ids, which are those of their partners in another space, or row numbers.
-# Thus spaces without shared ids can be paired.
+# Renamed spaces. Their rows have new ids, which are row numbers or the ids of their partners in another
+# space. Thus spaces without shared ids can be paired.
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
@@ -791,8 +791,8 @@ class SpaceSpec:
         encoding: the dataset and the encoder as JSON, the output, and the key in the store (see
         `encoding_spec`). For a renamed space: the spec of its base as JSON, and the key of the pairing in the
         store or "rows" (see `renamed_spec` and `numbered_spec`). For a sample of a folder of shards, whose
-        name is the folder's path or address: the key in the store, the number of rows of the sample, and that
-        of the folder. For any space: the options that `with_unscored` and `with_kept` add.
+        name is the folder's path or address: the key in the store, the number of rows in the sample, and the
+        number of rows in the folder. For any space: the options that `with_unscored` and `with_kept` add.
 
     Examples
     --------

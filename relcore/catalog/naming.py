@@ -1,4 +1,5 @@
-"""Find the spaces, encoders and datasets that users name on the command line; the bundled labelled tasks."""
+"""Find the spaces, encoders and datasets that users name on the command line. List the bundled labelled
+tasks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`Task`, a computation that a page, a job and a command share, and `Recipe`, a figure with all its
-settings; and the part that figures of two spaces share."""
+"""`Task`, a computation that a page, a job and a command share, and `Recipe`, a figure with all its settings.
+`ComparisonRecipe` is the base of recipes of figures of two spaces."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Task(ABC, Generic[Result]):
     @abstractmethod
     def run(self, spaces: Sequence[LatentSpace], store: Store, report: Progress = silent) -> Result:
         """Compute the result. `report` is called as ``report(done, total, message)``. Raises a SpaceError if
-        the spaces do not fit the settings.
+        the task cannot be computed for these spaces and settings.
         """
 
     def content(self, spaces: Sequence[LatentSpace]) -> Any:
@@ -123,7 +123,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     put there now."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        # a renamed space also has a key, but it is that of its pairing
+        # a renamed space also has a key, but it is the key of its pairing
         changed = unscored_ids(spec) or kept_ids(spec)
         as_stored = spec.source in ("encoding", "sample") and not changed
         stored = spec.option("key") if as_stored else ""
@@ -131,7 +131,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     return keys
 
 
-# Recipe: a figure with all its settings, as JSON that people can read and edit.
+# A recipe is a figure with all its settings, as JSON that people can read and edit.
 
 _NAMED = 5  # number of figures that an error lists
 

@@ -158,7 +158,8 @@ def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Repor
     )
 
 
-# migrate: keep the old embedding model, bridge, query both models, cascade, or re-embed.
+# The command migrate compares the options for a new embedding model: keep the old model, bridge, query both
+# models, cascade, or re-embed.
 
 
 @dataclass

@@ -358,7 +358,7 @@ def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
     return told
 
 
-# study: a grid of runs, each saved as soon as it is done.
+# The command study computes a grid of runs. Each run is saved as soon as it is done.
 
 
 @dataclass
@@ -466,7 +466,7 @@ def _option_in_words(option: Setting) -> str:
     return f"  --grid {option.name}=…  {choices}{several}; default {usual or 'none'}"
 
 
-# The commands that list spaces and what a file holds, and that encode a dataset, as in Data.
+# The command available lists spaces and tells what a file holds. The command encode encodes a dataset.
 
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 

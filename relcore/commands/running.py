@@ -321,7 +321,7 @@ def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
     """Return the specs and the spaces that a user names. With --pair-by-row, row numbers become their ids. If
-    the file of --anchors is that of an audit, its suspects are not scored.
+    an audit wrote the file of --anchors, its suspects are not scored.
 
     Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `read_links` and
     `load`.
@@ -428,7 +428,8 @@ def _ids_in(path: Path) -> list[str] | None:
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:
-    """The ids that an audit found to be wrongly paired, if the file of --anchors is that of an audit."""
+    """The ids that an audit found to be wrongly paired. They are in the file of --anchors, if an audit wrote
+    it."""
     text = getattr(options, "anchors", None)
     if not isinstance(text, str) or not (path := _path_of(text)).is_file():
         return []
@@ -686,8 +687,8 @@ def report_over_shards(
     report: Callable[..., Report],
     anchored: bool = True,
 ) -> Report:
-    """Run a job on folders of shards, and return its report. The result is that of ``job(runner, anchors,
-    *spaces)``. The report is ``report(result, facts about the passes, *spaces)``.
+    """Run a job on folders of shards, and return its report. ``job(runner, anchors, *spaces)`` returns the
+    result, and ``report(result, facts about the passes, *spaces)`` returns the report on it.
     """
     with shards(options, *places) as (run, *spaces):
         result = job(run, anchors_by_shard(options, spaces[0]) if anchored else 0, *spaces)

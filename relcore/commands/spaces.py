@@ -413,7 +413,8 @@ def _map_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace
     return written(line, n=len(rows), dimension=rows.shape[1], space=options.to)
 
 
-# The commands that write vectors: relative to anchors, or mapped by an adapter.
+# The commands that write vectors: project writes rows relative to anchors, and adapt writes rows that an
+# adapter maps.
 
 
 @dataclass
@@ -571,7 +572,8 @@ def _place(text: str) -> StorePlace:
     return place
 
 
-# The commands that draw a figure again from its recipe, or write a map as a table for Embedding Atlas.
+# The command figure draws a figure again from its recipe. The command export writes a map as a table for
+# Embedding Atlas.
 
 
 @dataclass

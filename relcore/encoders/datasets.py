@@ -175,7 +175,8 @@ def _sentences_by_article(path: Path) -> dict[str, list[str]]:
 
 @extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """The dataset that the spec names. Raises a SpaceError if its files or its options do not fit.
+    """The dataset that the spec names. Raises a SpaceError if its files cannot be read or its options are
+    invalid.
 
     Datasets that are slow to parse are kept in `store`. By default this is the environment's store.
     """

@@ -359,7 +359,8 @@ class Encoder(ABC):
         Raises
         ------
         SpaceError
-            The data, the settings or a model's files do not fit. The message tells the remedy.
+            The encoder cannot encode the data with these settings, or the files of its model are unsuitable.
+            The message tells the remedy.
         """
 
 

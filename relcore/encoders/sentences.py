@@ -1,5 +1,5 @@
 """Encoders of sentences that need no torch: `TfidfSvd` (latent semantic analysis), `PooledWords` (means of
-word vectors) and `OnnxText` (ONNX graphs); and `load_words`, the word spaces by name."""
+word vectors) and `OnnxText` (ONNX graphs). `load_words` loads a word space by its name."""
 
 from __future__ import annotations
 

@@ -349,8 +349,8 @@ class SmallVision(_Classifier):
         return {"loss": losses, "held_out_accuracy": accuracies}
 
     def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:
-        """Return the numbers of training rows, those of held-out rows, the names of classes, and the class of
-        each row (-1 for none)."""
+        """Return the row numbers of training rows, the row numbers of held-out rows, the names of the
+        classes, and the class of each row (-1 for none)."""
         labels = np.full(len(dataset), "") if dataset.labels is None else dataset.labels.astype(str)
         labelled = labels != ""
         classes, numbers = np.unique(labels[labelled], return_inverse=True)
@@ -421,7 +421,7 @@ class DistortedVision(SmallVision):
     sources.
 
     After training on scans of digits, the four architectures classify 2,000 digits of MNIST with a mean
-    accuracy of .837, and those of `SmallVision` with .696. On held-out scans, the accuracies are .994 and
+    accuracy of .837. Networks of `SmallVision` reach .696. On held-out scans, the accuracies are .994 and
     .983.
     """
 

@@ -1,6 +1,6 @@
-"""Exact search for the rows of a space that are nearest to queries, in blocks and on any device. Also
-searches between two spaces in both directions; and linear algebra: products of many rows, their moments,
-and solvers."""
+"""Exact search for nearest rows, and linear algebra, in blocks and on any device. `nearest` finds the rows of
+a space that are nearest to queries; other searches go between two spaces in both directions. `Engine`
+computes solvers, and products and moments of many rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of arrays: NumPy, safetensors, torch, faiss; and pictures of a .zip file."""
+"""The formats of arrays (NumPy, safetensors, torch and faiss), and the pictures in a .zip file."""
 
 from __future__ import annotations
 

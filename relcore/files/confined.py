@@ -186,7 +186,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # something else ended the process: start another one
+            except OSError:  # something else ended the process one
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 

@@ -359,8 +359,8 @@ def usable_bytes() -> int:
 
 
 def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
-    """Raise a SpaceError for vectors (n, d) without columns. The same if they need more than `max_bytes`, as
-    float32 with one id per row."""
+    """Raise a SpaceError if vectors (n, d) have no columns, or if they need more than `max_bytes`. Each row
+    counts as d float32 and one id."""
     if d < 1:
         raise SpaceError(
             f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors"

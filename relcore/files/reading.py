@@ -245,7 +245,7 @@ class ItemTable:
         return values
 
     def roles(self, choices: Choices = NO_CHOICES) -> Columns:
-        """The role of each column, as in `metadata_columns`."""
+        """The role of each column, as `metadata_columns` determines it."""
         return self._parts[0].call("metadata", Columns, choices=choices)
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
@@ -588,8 +588,8 @@ def load_space(
     ids : sequence of str or "rows", optional
         Ids that replace those of the file. With "rows", row numbers; the file's ids become payload.
     metadata : str or Path, optional
-        A .csv, .tsv or .parquet file with ids, labels and counts. Files that both have ids are joined by id,
-        others by order (a warning and the space's `note` say so).
+        A .csv, .tsv or .parquet file with ids, labels and counts. If both files have ids, they are joined by
+        id; if not, by order, and the space's `note` says so.
     id_column, label_column, count_column : str, optional
         Columns of the table or of `metadata`. By default they are chosen by name or kind.
     text_column, picture_column, ignore : str, optional; sequence of str
@@ -720,8 +720,8 @@ def _named_rows(
     choices: Choices,
     duplicates: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a `LatentSpace`, and notes. They come from the file, from files beside it and
-    from its metadata."""
+    """Return the arguments of a `LatentSpace`, and notes. The sources are the file, files beside it, and its
+    metadata."""
     path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:

@@ -90,7 +90,7 @@ def from_session_file(content: bytes) -> tuple[str, ...] | None:
     Raises
     ------
     SpaceError
-        The content is not that of a session file.
+        The content is no session file.
     """
     return _decoded(_SessionFile, content, "session file").panes.selection
 
@@ -101,8 +101,8 @@ def read_selection(path: str | Path) -> Selection:
     Raises
     ------
     SpaceError
-        The file does not exist or is of another kind, the table has no column "id", or the session file lacks
-        its selection.
+        The file does not exist, is of another kind, is a table without a column "id", or is a session file
+        without its selection.
 
     Examples
     --------

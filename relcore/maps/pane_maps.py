@@ -1,8 +1,8 @@
 """Maps of a pair in one representation, computed in blocks of rows.
 
 With cosine similarity, the relative rows of a space are R = U B, where U (n, d) are the unit rows and B (d,
-k) are the unit anchors. The moments of R follow from those of U, which do not depend on the anchors. The
-scores of R on the axes V are U (B V), so R is never formed.
+k) are the unit anchors. The moments of R follow from the moments of U, which do not depend on the anchors.
+The scores of R on the axes V are U (B V), so R is never formed.
 """
 
 from __future__ import annotations

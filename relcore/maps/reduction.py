@@ -76,7 +76,7 @@ def reduce_spaces(
     umap-learn also accepts `DerivedRows`, which are never formed as a whole.
 
     Raises a SpaceError if there are fewer than 3 rows, or fewer columns than components (except with PCA).
-    Other errors are widths that differ, with fit="first", and numbers of rows that differ, with align.
+    With fit="first", all widths must be equal, and with align, all numbers of rows.
     """
     matrices = [
         X if isinstance(X, DerivedRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices
@@ -239,8 +239,8 @@ def axis_signs(scores: np.ndarray) -> np.ndarray:
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The numbers of those of n rows on which axes are fitted, ascending. They are all rows or a random
-    sample."""
+    """The numbers of the rows on which axes are fitted, ascending. They are all n rows or a random sample of
+    them."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
@@ -273,7 +273,7 @@ class PrincipalAxes(NamedTuple):
 
 def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, PrincipalAxes]:
     """Return the scores (n, c) of the rows on the leading eigenvectors of their covariance, and the
-    `PrincipalAxes`, which give the scores of other rows. Signs are those of `facing`.
+    `PrincipalAxes`, which give the scores of other rows. `facing` decides the signs.
     """
     n, d = first.shape
     need_drawable([first.shape], spec)
@@ -530,8 +530,8 @@ class _Neighbours(NeighbourIndex):
 
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
-    """The numbers of those of n rows that are drawn, ascending: a sample if t-SNE has more than `max_points`
-    rows, otherwise all."""
+    """The numbers of the rows that are drawn, ascending. They are all n rows. If t-SNE gets more than
+    `max_points` rows, they are a random sample."""
     return _sample(n, spec.max_points if is_tsne(spec) else n, spec.random_state)
 
 

@@ -342,11 +342,11 @@ _MOST_CLASSES = 100_000
 class Survey(ShardWork):
     """Sum the rows that have a direction in every space, and find candidates for queries.
 
-    The arrays are: sums_0 and sums_1 (d,), the sums of the columns of each space; dropped (m,), the numbers
-    of zero rows; keys and rows (n_candidates,), the smallest `row_keys`, ascending, and their row numbers;
-    wanted (2, m), the index in the ids `wanted` and the row number. The facts are: n, the number of rows that
-    are kept; classes, the number of rows of each label in the space `classes_of` (−1 for no space), or None
-    if there are more than 100,000 labels.
+    There are these arrays. sums_0 and sums_1 (d,) are the sums of the columns of each space. dropped (m,) are
+    the numbers of zero rows. keys (n_candidates,) are the smallest `row_keys`, ascending, and rows
+    (n_candidates,) are their row numbers. wanted (2, m) holds indices in the ids `wanted`, and their row
+    numbers. There are two facts. n is the number of rows that are kept. classes is the number of rows with
+    each label in the space `classes_of` (−1 for no space); it is None if there are more than 100,000 labels.
 
     `n_candidates` is the number of queries to draw plus the number of anchors. `stream` and `random_state`
     are those of `Split`.
@@ -717,8 +717,8 @@ def compare_shards(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
     spaces, parts = (source, target), shard_pairs(source, target)
-    # The classes are those of `comparison.class_labels`: the labels of the source. If it has none, those of
-    # the target.
+    # As in `comparison.class_labels`, the classes are the labels of the source. If it has no labels, they are
+    # the labels of the target.
     classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
     n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
     work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
@@ -1004,7 +1004,7 @@ def write_mapped(
     anchors: Sequence[int] = (),
 ) -> Written:
     """Map all rows and write them into a folder. A relative path starts at the working folder of this
-    process, not at that of a worker. A stopped run resumes with the first missing shard.
+    process, and not at a worker's. A stopped run resumes with the first missing shard.
     """
     goal = goal if is_address(goal) else filesystem(goal)[1]
     form = form or source.shards[0].written

@@ -28,7 +28,8 @@ from relcore.base.rows import (
     out_of_range,
 )
 
-# The columns of a space, checked: ids, labels and counts; and row numbers as ids, made when they are used.
+# The columns of a space are ids, labels and counts, and they are checked here. Row numbers as ids are made
+# when they are used.
 
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -66,8 +67,8 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     Raises
     ------
     SpaceError
-        The number of items is wrong. An item is bytes, a fraction or missing, which str() would turn into
-        "b'a'" or "nan".
+        The number of items is wrong. An item is bytes, a fraction or missing; str() would turn it into a text
+        such as "b'a'" and "nan".
     """
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
@@ -475,7 +476,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
     Raises
     ------
     SpaceError
-        X has another shape, complex numbers or items that are no numbers, or is a sparse matrix that is too
+        X is no matrix, holds complex numbers or items that are no numbers, or is a sparse matrix that is too
         large in dense form.
     """
     if isinstance(X, LatentSpace):
@@ -586,8 +587,8 @@ def as_space(X: Any, name: str = "space") -> LatentSpace:
 
 
 def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
-    """The source and the target as spaces. If one of them has no ids, rows are paired by order, so it gets
-    the ids of the other one.
+    """The source and the target as spaces. If a space has no ids, rows are paired by order, so it gets the
+    ids of its partner.
 
     Raises
     ------
@@ -639,7 +640,7 @@ class Match:
 
 def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     """Pair the rows of two spaces by id, in the source's order. Rows that are zero in one of the spaces are
-    left out and counted. With `others`, only rows that all of these also have remain.
+    left out and counted. With `others`, only rows that are also in all of these spaces remain.
 
     Arrays and tables without ids are paired by row order (see `as_pair`).
 

@@ -213,8 +213,8 @@ class VectorIndex(ABC):
 
     @classmethod
     def need_target(cls, place: StorePlace, target: Target) -> None:
-        """Raise those errors of `write` that are known before the first row. Here they are those of a
-        file."""
+        """Raise those errors of `write` that are known before the first row. This base method raises the
+        errors of a file."""
         folder = place.path.absolute().parent
         if not folder.is_dir():
             raise SpaceError(
@@ -233,7 +233,7 @@ class VectorIndex(ABC):
         Raises
         ------
         SpaceError
-            The place exists already or its rows have another width, or the store cannot add rows.
+            The place exists already, its rows have another width, or the store cannot add rows.
         """
 
     def close(self) -> None:  # noqa: B027 - most stores keep nothing open between two blocks
@@ -375,7 +375,7 @@ def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: i
 
 def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
     """Yield an Arrow table for each block, with columns for ids, payload and vectors. All tables have this
-    schema; without one, that of the first table.
+    schema. Without a schema, they have the schema of the first table.
 
     Raises
     ------

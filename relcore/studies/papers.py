@@ -341,8 +341,8 @@ class PaperRow:
         The runs that measured the row's numbers, such as ``"stitch-digits"``. ``"stitch-digits/mean"`` is one
         group of a run.
     differs, needs, why_not : str
-        How the data here differ from the paper's; what is needed to use the paper's data, and where to get
-        them; the reason why nothing is measured here.
+        `differs` tells how the data here differ from the paper's. `needs` tells what the paper's data require
+        and where to get them. `why_not` tells why nothing is measured here.
     repeats : str
         If this row shows the same experiment as an earlier row, that row. It has the claims.
     """
