@@ -386,7 +386,7 @@ def are_readable_ids(ids: np.ndarray) -> bool:
 
 
 def lacks_names(view: View, second: View | None) -> bool:
-    """Whether a colouring has no names for some rows."""
+    """Whether one of the colourings has no names for some rows."""
     return any(
         drawn.scale is not None or np.mean(np.asarray(drawn.categories) < 0) > _FREE
         for drawn in (view, second)
@@ -456,7 +456,7 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
 
 
 def _regions(coordinates: np.ndarray) -> np.ndarray:
-    # Scikit-learn's k-means spends more time waiting for threads than computing.
+    # This replaces the k-means of scikit-learn, which spends more time waiting for threads than computing.
     from scipy.cluster.vq import kmeans2, vq
 
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)

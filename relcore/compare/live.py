@@ -62,7 +62,7 @@ class LiveFrame(NamedTuple):
 
 
 class Overtaken(Exception):
-    """Raised to stop computing scores, because an anchor has moved again."""
+    """The exception that stops computing scores if an anchor has moved again."""
 
 
 class UnitRowsKey(NamedTuple):
@@ -189,7 +189,8 @@ class LiveRows:
 
 
 class AnchorColumns:
-    """The anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k), updated column by column."""
+    """The matrices of the anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k). They are updated
+    column by column."""
 
     def __init__(self, held: LiveRows, side: int) -> None:
         self.held, self.side = held, side
@@ -335,7 +336,7 @@ class LiveComparison:
         return mapped
 
     def _weights(self, form: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each space, W (d, 2) and the offset (2,) that is subtracted from U W."""
+        """For each space, the weights W (d, 2) and the offset (2,) that is subtracted from U W."""
         bases = [side.basis for side in self.sides]
         if form == TWO:
             columns = [0, min(1, len(self.anchors) - 1)]

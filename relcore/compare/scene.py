@@ -496,8 +496,8 @@ def show(
         Spaces that are drawn beside the source and the target. The rows are those that all spaces share.
         While an anchor is dragged, scores compare only source and target.
     panes : representations
-        One or two of "own" (absolute, each space on its own axes), "absolute" (on shared axes), "relative",
-        "whitened" and "procrustes".
+        One or two representations: "own" (absolute, each space on its own axes), "absolute" (on shared axes),
+        "relative", "whitened" and "procrustes".
     color_by : str or one value per row of `source`, optional
         A column, as in `ViewSpec.color_by`, or your own list of numbers or names. By default, rows are
         coloured by their labels if these are classes. Otherwise, some rows and their neighbourhoods are
@@ -644,7 +644,7 @@ def atlas_table(
     columns: pd.DataFrame,
     k: int = NEIGHBOURS,
 ) -> pa.Table:
-    """The rows (m,) of paired spaces as an Arrow table that Embedding Atlas opens.
+    """The rows (m,) of paired spaces as an Arrow table for Embedding Atlas.
 
     The table has all `columns` of these rows, the coordinates x and y on the map of the first space (m, 2 or
     more), and `neighbors`. The latter has the k nearest of these rows: their `ids` (row numbers of the table,

@@ -263,7 +263,7 @@ _STEPS = 9  # number of halvings of the range of noise levels
 _LEVELS = (-2.0, 2.0)  # log10 of the size of the noise, as a share of the spread
 _DRAWS = 10  # number of draws for each kind of noise
 _AROUND = 0.1  # distance of the levels of the draws from the fitted level, in log10
-_MISFIT = 0.1  # standard deviation of a group's log odds of agreement between kinds of noise
+_MISFIT = 0.1  # standard deviation, between kinds of noise, of the log odds of a group's agreement
 
 
 @dataclass(frozen=True)
@@ -442,7 +442,8 @@ _EXAMPLES, _ANCHORS = 6, 3
 
 @dataclass(frozen=True)
 class MovedGroup:
-    """A class or a cluster, and the share of its neighbours that the other space keeps.
+    """A group (a class or a cluster), and the share of the neighbours of its rows that the second space
+    keeps.
 
     Attributes
     ----------

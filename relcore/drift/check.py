@@ -202,7 +202,7 @@ class DriftVerdict:
     impossible: dict[str, str]
 
     def alarms(self, situation: str) -> list[Check]:
-        # Broken rows come first: they count in both situations.
+        # Broken rows come first, because they count in both situations.
         alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
         return sorted(
             alarms,

@@ -1,13 +1,14 @@
 """The change between two versions of the same rows, split into shift, scale, rotation and what remains.
 
-With X and Y centred, a = ‖X‖ and b = ‖Y‖ (Frobenius), c the cosine of the two matrices and σ the largest
-cosine that any rotation of X reaches (the sum of the singular values of XᵀY, over ab), the squared change of
-the uncentred rows is exactly
+Let X and Y be the centred rows, and a = ‖X‖ and b = ‖Y‖ their Frobenius norms. Let c be the cosine of the two
+matrices, and σ the largest cosine that a rotation of X can reach (the sum of the singular values of XᵀY,
+divided by ab). Then the squared change of the uncentred rows is exactly
 
 .. math:: n‖μ_Y − μ_X‖² + (b − a)² + 2ab(σ − c) + 2ab(1 − σ):
 
-shift, scale, rotation, and what no rotation explains, all at least zero. ρ = min over s and R of
-‖Y − sXR‖² / ‖Y‖² = 1 − σ², the squared sine of the Procrustes angle between the two shapes, see [1]_.
+The four terms are the shift, the scale, the rotation, and what no rotation explains. All are at least zero. ρ
+is the minimum of ‖Y − sXR‖² / ‖Y‖² over s and R. It equals 1 − σ², the squared sine of the Procrustes angle
+between the two shapes, see [1]_.
 
 .. [1] A. H. Williams, E. Kunz, S. Kornblith, S. Linderman. Generalized Shape Metrics on Neural
 Representations. NeurIPS 2021.
@@ -379,7 +380,7 @@ _NAMED = 10  # number of ids of each kind that are named
 _STAYED = 0.3  # median residual ÷ size of the rows; after noise or rounding, fits rarely leave more
 _FAR = 10.0  # times the median residual
 _AWAY = 0.5  # of the size of the row: the cosine of its old and new direction is .87 or less
-_LONGER = 4.0  # times as long, compared with the change of most rows
+_LONGER = 4.0  # a row is out of place if its length changed by this factor more than that of most rows
 
 
 @dataclass(frozen=True)

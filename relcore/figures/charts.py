@@ -480,7 +480,7 @@ class Matrices:
 
 
 def name_of(label: Label) -> str:
-    """The label as text; numbers have four digits."""
+    """The label as text. Numbers have at most four digits."""
     return label if isinstance(label, str) else general(label, 4)
 
 

@@ -177,7 +177,7 @@ def _height(artist: Artist) -> float:
     return artist.get_window_extent().height / artist.get_figure().dpi
 
 
-# Lines, distributions, spectra, training.
+# Charts of lines and points.
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:

@@ -425,7 +425,7 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
 # Sizes and labels of the marks: legend, points and stars.
 
 NUMBERED = 40  # with more stars, their numbers would hide the points
-NAMED = 24  # largest number of names in a legend
+NAMED = 24  # most names in a legend
 OTHER = "other"
 
 

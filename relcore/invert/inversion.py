@@ -74,7 +74,7 @@ class Choice:
 def choose_numbers(
     source: np.ndarray, target: np.ndarray, means: tuple[np.ndarray, np.ndarray], spec: InversionSpec
 ) -> Choice | None:
-    """The best settings of the spec's method on held-out anchors: δ and ω for "pruned", λ for the others.
+    """The settings with the best score on held-out anchors: δ and ω if the method is "pruned", otherwise λ.
 
     `source` (k, d_source) and `target` (k, d_target) are paired anchors. `means` are the means of all rows of
     both spaces. With fewer than `FEWEST` anchors, the result is None.
@@ -109,7 +109,8 @@ def _translations_of_grid(
             if min(map(len, pruned.kept)) > 1:
                 yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
         return
-    # A Aᵀ has the left singular vectors of A, so each λ needs only a product of small matrices, no inverse.
+    # A Aᵀ has the left singular vectors of A, so each λ needs only products of small matrices, and no
+    # inverse.
     u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
     u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
     inputs = A[held_out] @ v_x.T
@@ -245,7 +246,7 @@ class Inversion(Reported):
     scores : {method: Score}
         Mean cosine of the held-out rows. The chance level comes from permuted rows.
     n_anchors, kept : int, float
-        Number of anchors, and the mean number that a pruning keeps.
+        Number of anchors, and mean number of anchors that a pruning keeps.
     condition : float
         Condition number of the matrix of anchors that is inverted, averaged over prunings; inf if one of the
         matrices lacks full rank.
@@ -434,7 +435,7 @@ class PairedRows:
     def direct(self) -> tuple[dict[str, np.ndarray], dict[str, Score]]:
         """Errors and scores of the direct maps, which need no inverse."""
         maps = {}
-        if self.route != "within":  # within a space Procrustes is trivially the identity
+        if self.route != "within":  # within a single space, Procrustes is the identity
             maps["Procrustes"] = Procrustes().fit(*self.paired).transform(self.X)
         maps["least squares"] = LeastSquares().fit(*self.paired).transform(self.X)
         if self.route != "within" and self.X.shape[1] == self.true.shape[1]:
@@ -495,7 +496,8 @@ class Recovery:
 
 
 def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries: int = 1000) -> Recovery:
-    """The nearest true rows of the best, middle and worst rows of an inversion, `shown` rows each."""
+    """The true rows nearest to recovered rows, for the best, the middle and the worst rows of an inversion;
+    `shown` rows in each group."""
     _, target = sides(pair, result.spec.route)
     mean = mean_row(target.vectors)
     scored = np.flatnonzero(result.scored)

@@ -34,7 +34,7 @@ from relcore.spaces.split import Split, row_keys
 
 # Self-learning: fit a rotation on a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017).
 
-MOST_ROWS = 4000  # in the first stage, and without seeds
+MOST_ROWS = 4000  # most rows in the first stage, and without seeds
 FIRST_KEEP = 0.1
 SEED_WEIGHT = 5.0  # a known pair counts as much as five matched ones
 STALLED = 1e-3  # a smaller gain of the mean CSLS counts as no gain
@@ -213,7 +213,8 @@ def hard_limit_assignment(source, target):
     torch tensor: the maximum of each column of the limiting transport plan.
 
     One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
-    vⱼ = minᵢ (Mᵢⱼ − uᵢ), so column j is largest where Mᵢⱼ − uᵢ is smallest. M is never formed as a whole.
+    vⱼ = minᵢ (Mᵢⱼ − uᵢ), so column j is largest where Mᵢⱼ − uᵢ is smallest. The whole matrix M is never
+    formed.
     """
     import torch
 
@@ -230,12 +231,12 @@ def hard_limit_assignment(source, target):
 
 # The test of whether two spaces can be linked: held-out rows are compared with their chance level.
 
-ABOVE_CHANCE = 0.02  # with a smaller margin, fewer than a third of the matches of noisy rotations are right
+ABOVE_CHANCE = 0.02  # with less, under a third of the matches of noisy rotations are right
 STANDARD_ERRORS = 4.0
 FOUND_AGAIN = 0.7
 _HELD_OUT = 0.25
 _FEWEST = 8  # rows that are no seeds: two for each of the four held-out parts
-_FOLDED_ROWS = 400  # up to this number, each row is held out once; with more, one quarter of them
+_FOLDED_ROWS = 400  # up to this number of rows, each is held out once; if there are more, one quarter is
 _MANY_SEEDS = 12  # with this number of seeds or more, a fifth of them is held out, too
 _DRAWS = 2  # draws for each of the two kinds of rows without a partner
 
@@ -350,7 +351,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """The principal axes of X as columns, completed to (d, d)."""
+    """The principal axes of X as the columns of a matrix, which is completed to (d, d)."""
     return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 

@@ -244,19 +244,20 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
 PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
 _FLATTER = 0.2  # power of the covariance; values from .15 to .25 are equally good, .5 fails
-_RIDGE = 0.1  # λ of the whitening by the anchors
+_RIDGE = 0.1  # λ of the whitening
 
 
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
     """A linear mapping (d, e), fitted on at least 10 known pairs (2, p) and on unpaired rows.
 
     First the long axes of the source are shortened, which helps with any number of pairs. Then two maps are
-    fitted. The map from the pairs alone is the whitened relative representation, decoded in the target. The
-    map with unpaired rows first matches rows by their whitened relative representations. It then rotates each
-    row onto the mean of its five best matches by CSLS, and repeats this in damped rounds, where a known pair
-    counts ten times. There are three candidates: the two maps and their sum. Cross-validation on the pairs
-    chooses the candidate with the highest mean reciprocal rank among all rows. With fewer than 100 pairs, the
-    map with unpaired rows is replaced only if another candidate is better by more than a standard error.
+    fitted. The map from the pairs alone encodes rows as whitened relative representations, and decodes these
+    in the target. The map with unpaired rows first matches rows by their whitened relative representations.
+    It then rotates each row onto the mean of its five best matches by CSLS, and repeats this in damped
+    rounds, where a known pair counts ten times. There are three candidates: the two maps and their sum.
+    Cross-validation on the pairs chooses the candidate with the highest mean reciprocal rank among all rows.
+    With fewer than 100 pairs, the map with unpaired rows is replaced only if another candidate is better by
+    more than a standard error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattening(X)

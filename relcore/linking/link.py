@@ -1,4 +1,4 @@
-"""link: find the rows of two spaces that describe the same items; files of links."""
+"""link: find the rows of two spaces that describe the same items, and read and write files of links."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def link(
     source, target : LatentSpace or array, (n, d_source) and (m, d_target)
         The ids of an array are its row numbers, as text.
     pairs : pairs of (source id, target id)
-        Known pairs: none, or at least three.
+        Known pairs: no pair, or at least three.
     precision, k, random_state, method, n_anchors, after
         As in `bootstrap_anchors`; by default the known pairs are the only anchors.
 

@@ -138,7 +138,7 @@ class Adapter(Estimator):
 
     @property
     def rewrites_corpus(self) -> bool:
-        """Whether old vectors must be mapped before they are searched."""
+        """Whether old vectors must be mapped before they can be searched."""
         self._need_fitted()
         return len(self.corpus_steps_) > 1
 
@@ -249,8 +249,9 @@ class WhitenedRelativeAdapter(Adapter):
 class WhitenedInverseAdapter(InPlaceAdapter):
     """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
-    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
-    lengths="mean")`, by decompositions whose work is linear in the number of pairs. `ridge` is λ, above 0.
+    Here W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
+    lengths="mean")`. It is computed by decompositions that take time linear in the number of pairs. `ridge`
+    is λ, above 0.
     """
 
     ridge: float = 1.0

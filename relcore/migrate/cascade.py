@@ -3,10 +3,10 @@
 cache = Cache("cache.npy", embed)  # embed(ids) returns new vectors (m, d); any function of ids can replace
 the cache ids = ranked(old_query, new_query, search, cache)
 
-search(vector, n) gives the ids of the n nearest rows of the old index, the best first, by cosine:
-faiss    lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0]
-LanceDB  lambda vector, n: [r["id"] for r in table.search(vector).distance_type("cosine").limit(n).to_list()]
-a list   ListIndex(ids, vectors)
+search(vector, n) returns the ids of the n nearest rows of the old index, by cosine, best first. Examples:
+faiss    lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0] LanceDB
+lambda vector, n: [r["id"] for r in table.search(vector).distance_type("cosine").limit(n).to_list()] a list
+ListIndex(ids, vectors)
 """
 
 from pathlib import Path

@@ -237,7 +237,7 @@ def check_pairs(
     rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
     n = len(rows)
     odd = np.arange(n) % 2 == 1
-    sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which each row is searched
+    sizes = np.where(odd, odd.sum(), (~odd).sum())  # number of rows that each row searches
     terms = [1 / np.arange(1, size + 1) for size in sizes]
     chance = float(np.mean([term.mean() for term in terms]))
     error = float(np.sqrt(sum(term.var() for term in terms)) / n)
@@ -377,7 +377,7 @@ def added_scores(
 # The options, from cheap to expensive. "twice" means: query both models. "cascade" means: the new model ranks
 # the results of the old index.
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
-ADAPTED = ("bridge", "twice", "cascade")  # options that depend on the adapter
+ADAPTED = ("bridge", "twice", "cascade")  # the options that depend on the adapter
 
 # Cascade: the old index gives candidates, which are ranked by new vectors; only candidates are embedded.
 
@@ -446,7 +446,7 @@ class RetrievalTask:
         None if some rows have no new vector.
     relevance : as from `relevance_matrix`
     own : array (q,) or None
-        For queries that are rows of the corpus, these rows.
+        If queries are rows of the corpus, the index of each query's own row.
     rows : array (n,)
         Row numbers, in the old space, of the rows of the corpus.
     is_judged : bool

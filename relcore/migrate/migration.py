@@ -403,7 +403,8 @@ class MigrationResult(Reported):
         return [rows, costs]
 
     def cost_sentence(self) -> str:
-        """What the recommended option embeds, and how few pairs score nearly as high; "" if nothing is."""
+        """A sentence on what the recommended option embeds, and on how few pairs score nearly as high. "" if
+        it embeds nothing."""
         option = self.verdict.option
         if option in ("", "keep"):
             return ""

@@ -31,7 +31,8 @@ class Need:
 
 @dataclass(frozen=True)
 class Price:
-    """The rows that a cascade embeds for a query log of `n_queries`, out of `n_rows`.
+    """The number of rows that a cascade embeds for a log of `n_queries` queries. The corpus has `n_rows`
+    rows.
 
     Attributes
     ----------

@@ -322,7 +322,7 @@ def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortA
 
 
 def _unfit(X: Rows, distinct: int) -> str:
-    """The reason why parts of these rows cannot be compared; "" if they can."""
+    """The reason why two parts of these rows cannot be compared; "" if they can."""
     (n, d), least = X.shape, max(FEWEST_ROWS, _PER_DIMENSION * X.shape[1])
     if distinct < least:
         return (
@@ -519,7 +519,7 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     )
 
 
-_DRAWN = 3000  # rows of a map
+_DRAWN = 3000  # most rows of a map
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -628,7 +628,7 @@ def repair(
         return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
     queries, hits = unit_rows(other[tested]), []
-    for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after
+    for side in (X[rows], fit(np.flatnonzero(~tested))):  # shares before and after the repair
         lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
         hits.append(float((lists == places[tested][:, None]).any(axis=1).mean()))
     X[rows] = fit(np.arange(len(own)))

@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 # rows in this order. So equal parts have equal slopes, however they were found.
 
 MIXED, SUSPECTED = 0.25, 0.3  # limits of the upper end of a slope's interval: benchmarks/check_rates.md
-LEAST = 20  # rows of a part; the variances of fewer rows mean little
+LEAST = 20  # fewest rows of a part; variances of fewer rows are unreliable
 FITTED = 20_000  # largest number of rows used by a fit
-_STARTED, _FROM = 5000, 4000  # rows among which starts are chosen; rows on which a Gaussian is fitted
-_LONG = 30  # axes used to group rows at first
+_STARTED, _FROM = 5000, 4000  # rows from which starts are chosen; rows that a Gaussian is fitted on
+_LONG = 30  # number of axes by which rows are grouped first
 _GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts of each kind; steps from a start
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # share of the rows that is in a start part
 _SETTLED = 1e-3  # a search ends if at most this share of the rows changes parts
 _SHORTEST = 0.01  # of the median variance: the least variance of an axis, also of unused dimensions
-_SHRUNK = 0.02  # of the mean: the smallest mean square along a short axis, which few rows estimate badly
+_SHRUNK = 0.02  # of the mean: least mean square along a short axis, because few rows estimate it badly
 _MANY = 10  # rows per dimension for which squares are reliable
 
 
@@ -139,13 +139,13 @@ class _Gaussian(NamedTuple):
         return cls(mean, np.linalg.inv(root).T.astype(np.float32), float(np.log(root.diagonal()).sum()))
 
     def log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """The log likelihood (n,) of rows, up to a constant that depends on the dimension."""
+        """The log likelihood (n,) of the rows X, up to a constant that depends only on the dimension."""
         white = Engine().map_rows(X, self.whitening, mean=self.mean.astype(np.float32))
         return -0.5 * np.vecdot(white, white) - np.float32(self.log_scale)
 
 
 class _Pair(NamedTuple):
-    """A Gaussian for each part, and the logarithm of the second part's odds."""
+    """A Gaussian for each of two parts, and the log odds of the second part."""
 
     first: _Gaussian
     second: _Gaussian
@@ -310,7 +310,7 @@ ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 @dataclass(frozen=True)
 class PassportCard:
-    """The model of the vectors, in its owner's words; "" if unknown."""
+    """What the owner says about the model of the vectors; "" if unknown."""
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
@@ -400,7 +400,7 @@ class Passport:
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
-        layout = LAYOUT if self.fingerprint is not None else 1  # for earlier versions
+        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions need it
         return file_bytes(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
@@ -511,7 +511,8 @@ LEAST_VALUE = 1e-5  # of the largest singular value; smaller ones are float32 ro
 
 
 class Evidence(NamedTuple):
-    """A value, its 95 % interval over the anchors, and the largest of 1,999 values by chance."""
+    """A value, its 95 % interval over the anchors, and its chance level: the largest of 1,999 values with
+    permuted anchors."""
 
     value: float
     low: float
@@ -817,8 +818,8 @@ def recipes_of(
 
 
 def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
-    """The recipe in `tried` whose vectors (n, d) match the new ones; "" if the best mean cosine is below
-    .999."""
+    """The name of the recipe in `tried` whose vectors (n, d) match `new` best. If the mean cosine of the best
+    is below .999, ""."""
     units = unit_rows(new)
     near = {
         told: float(np.vecdot(unit_rows(rows), units).mean())

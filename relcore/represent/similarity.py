@@ -1,7 +1,7 @@
 """Relative spaces: the estimator RelativeProjection, and similarities of rows to anchors. A larger similarity
 means more similar.
 
-A new similarity is a subclass of `Similarity` with a `between`, and a line in
+To add a similarity, write a subclass of `Similarity` with a `between`, and a line in
 `relcore.base.names.SIMILARITIES`.
 """
 
@@ -539,7 +539,7 @@ class RelativeProjection(Estimator):
         The rows should be those of `clustered_rows`. Similarities that learn from rows use only these, so the
         result is the same as with all rows.
         """
-        if isinstance(self.similarity, Similarity):  # an instance with settings; a copy of it is fitted
+        if isinstance(self.similarity, Similarity):  # if an instance is given, a copy of it is fitted
             similarity = copy(self.similarity)
         else:
             need_one_of("similarity", self.similarity, SIMILARITIES)

@@ -106,7 +106,7 @@ class Procrustes(_Translation):
         """
         self._need_fitted()
         X = self._check_width(X, self._n_features_out, self._names_out, by_block=True)
-        # The pseudo-inverse of a rotation times a scale s is its transpose over s².
+        # The pseudo-inverse of s times a rotation is its transpose divided by s².
         squared = np.vdot(self.matrix_, self.matrix_) / min(self.matrix_.shape)
         if not squared:
             raise SpaceError(
@@ -195,15 +195,15 @@ def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarr
 class InverseRelativeProjection(Estimator):
     """Translate source rows into a target space through their similarities to parallel anchors.
 
-    With A the centred unit anchors of a space, unit rows x are translated by one matrix::
+    Let A be the centred unit anchors of a space. Unit rows x are translated by a matrix W::
 
         pruned    W = 1/ω Σᵢ A_x[Sᵢ]ᵀ pinv(A_y[Sᵢ]ᵀ)           Maiorca et al. 2024, eqs. 2 and 5
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ xW + mean_y, where ‖a_y‖ is the mean length of the target's centred anchors, because
-    relative rows do not contain the length of a row. The left part of W is the relative projection of the
-    source; the right part depends on the target.
+    The translated row is y = ‖a_y‖ xW + mean_y. ‖a_y‖ is the mean length of the centred anchors of the
+    target; it is used because relative rows do not contain the length of a row. The left part of W is the
+    relative projection of the source; the right part depends on the target.
 
     Parameters
     ----------

@@ -87,8 +87,8 @@ class RowSums:
 
 def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     """The chance level of linear CKA, from its first three moments over all n! permutations (Kazi-Aoual et
-    al. 1995; Josse, Pagès and Husson 2008, eq. 2–3). Mean and variance are exact; the skewness is exact up to
-    256 rows and estimated from 256 rows above.
+    al. 1995; Josse, Pagès and Husson 2008, eq. 2–3). Mean and variance are exact. The skewness is exact up to
+    256 rows; for more rows, it is estimated from 256 of them.
 
     The upper end of the band is that of the Pearson III distribution with these moments. With one dimension,
     this is a χ² distribution; with many, it is nearly normal. The lower end is `_low_end`. It was tested on

@@ -353,7 +353,8 @@ def held_out(
     k: int = 0,
     convention: str = "paper",
 ) -> Split:
-    """The rows that scores of this representation use: all rows except the anchors.
+    """The split into anchors and the rows that scores of this representation use: all rows except the
+    anchors.
 
     If there are no `anchor_ids`, as in the first paper, these are all rows. For "absolute", they are also all
     rows.

@@ -673,8 +673,8 @@ def cknna(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few common neighbours
-        within one space that its own HSIC is not above 0.
+        Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few mutual neighbours
+        within one space that the HSIC of this space is not above 0.
 
     Examples
     --------
@@ -734,8 +734,8 @@ def second_order_cosine(
 
     The score is the mean of cos(sₓ(i), sᵧ(i)), where s(i) are the cosines of row i to the rows of Nₓ(i) ∪
     Nᵧ(i) in a space (Hamilton et al. 2016, eq. 4 and after; the code of ReSi uses 1 − cosine). If all rows
-    point in nearly one direction, it is near 1 for any data, as its chance level shows. Chance level: rows of
-    one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
+    have nearly the same direction, the score is near 1 for any data, as its chance level shows. Chance level:
+    rows of one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
 
     Raises
     ------

@@ -418,7 +418,7 @@ def widths_differ(source: int, target: int) -> SpaceError:
 
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The Jaccard index (m,), 0 … 1, of two neighbour lists (m, k) of the same rows."""
-    # After sorting both lists together, equal elements are adjacent.
+    # If both lists are sorted together, equal elements are adjacent.
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)

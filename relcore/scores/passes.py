@@ -76,7 +76,7 @@ class ScoreRequest:
 
 @dataclass(frozen=True, eq=False)
 class RowRoles:
-    """The roles of the n rows of a pair: anchors, queries, left out, labelled.
+    """The roles of the n rows of a pair: which are anchors, queries, left out, and labelled.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class RowRoles:
         The numbers of the rows that are not scored, such as anchors, ascending. The means that a projection
         subtracts include these rows.
     labelled : "", "some" or "all"
-        Which rows have a class, if classes of neighbours are needed.
+        Whether no row, some rows or all rows have a class. It is "" if classes are not needed.
     """
 
     n: int
@@ -442,7 +442,7 @@ class Plan:
         return self.block(side, X).directions(self.forms[name][side])
 
     def same_width(self, name: str) -> bool:
-        """Whether rows of both spaces can be compared with each other in a representation."""
+        """Whether rows of one space can be compared with rows of the other space in a representation."""
         return name != "absolute" or self.widths[0] == self.widths[1]
 
     def between(self, name: str) -> np.ndarray | None:
@@ -820,7 +820,7 @@ class SeveralSums:
         return several
 
 
-# The passes themselves.
+# Passes over the rows of a pair.
 
 _COPIES = 6  # number of copies of a row, in its coordinates and representations
 _QUERIES = 2048  # queries per pass; more queries take several passes
@@ -1052,7 +1052,7 @@ class AlignedPair:
 
     @cached_property
     def same_width(self) -> bool:
-        """Whether rows of both spaces can be compared with each other."""
+        """Whether rows of one space can be compared with rows of the other space."""
         source, target = self.rows.spaces
         return self.form != "absolute" or source.shape[1] == target.shape[1]
 

@@ -40,8 +40,8 @@ class ChanceLevel:
     """The chance level of a score: the mean and the middle 95 % of its distribution if the rows of one space
     are permuted.
 
-    `n_permutations` is 0 if the distribution over all n! permutations, or its moments, are known in closed
-    form.
+    If the distribution over all n! permutations, or its moments, are known in closed form, `n_permutations`
+    is 0.
     """
 
     mean: float
@@ -65,7 +65,7 @@ class ChanceLevel:
         distribution, which is normal if the skewness is 0.
         """
         ends = np.array([-Z95, Z95])
-        if abs(skewness) >= 1e-3:  # a shifted gamma distribution, mirrored for skewness below 0
+        if abs(skewness) >= 1e-3:  # a shifted gamma distribution, mirrored if the skewness is below 0
             from scipy.special import gammaincinv
 
             shape = 4 / skewness**2
@@ -159,7 +159,7 @@ class Score(float):
         score.metric, score.convention, score.k, score.n = metric, convention, k, n
         score.n_queries = n if n_queries is None else n_queries
         score.interval, score.null = interval, null
-        if note:  # a record of a score without a note has no entry for it, as in earlier versions
+        if note:  # if a score has no note, its record has no entry for it, as in earlier versions
             score.note = note
         if top1 is not None:
             score.top1 = top1
@@ -281,10 +281,10 @@ def lowest_groups(
 ) -> GroupTest:
     r"""Test whether the mean value of each group is below that of random groups of the same size.
 
-    A random group of m of n rows, drawn without replacement, has the mean μ of all rows and the variance
-    :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. The z of each group is compared with the *smallest* z among
-    all groups after a permutation of the values (Westfall and Young 1993), so p is the family-wise error
-    rate.
+    Draw a random group of m rows, of n, without replacement. The expected value of its mean is the mean μ of
+    all rows, and the variance is :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. The z of each group is
+    compared with the *smallest* z among all groups after a permutation of the values (Westfall and Young
+    1993), so p is the family-wise error rate.
 
     Parameters
     ----------

@@ -387,7 +387,7 @@ def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> Split
     first = shared.spaces[0]
     anchors = first.rows(shared_anchors(spec.anchors, *shared.spaces) if spec.anchors else ())
     if spec.test_ids:
-        first.rows(spec.test_ids)  # raises an error for unknown ids
+        first.rows(spec.test_ids)  # raises an error if ids are unknown
     split = Split.draw(
         shared.ids,
         anchors=anchors,

@@ -47,10 +47,10 @@ SUFFIX = ".universe"
 FEWEST_ROWS = 20  # of these, a fifth is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
-MOST_KEPT = 5000  # rows of the consensus in a file, from which a space can be added later
+MOST_KEPT = 5000  # most rows of the consensus in a file, which later spaces are fitted on
 NEAREST = 10
 _TESTED = 0.2
-_SETTLED = 1e-5  # relative gain of the last round; further rounds changed held-out accuracy by at most .001
+_SETTLED = 1e-5  # relative gain that ends the fit; further rounds changed held-out accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
 _FEWEST_JUDGED = 100  # number of held-out rows; among few, the nearest is often the same row by chance
@@ -302,12 +302,13 @@ class Universe(Reported):
         return self.member(target).back(self.map(X, source))
 
     def add(self, space: LatentSpace) -> Self:
-        """The universe with one more space; the maps of the others stay as they are.
+        """The universe with one more space. The maps of the other spaces do not change.
 
         Raises
         ------
         SpaceError
-            Fewer than 20 rows in `ids` and `test_ids` together, or more dimensions than the universe has.
+            The space has fewer than 20 of the rows in `ids` and `test_ids`, or more dimensions than the
+            universe.
         """
         if space.dimension > self.dimension:
             raise SpaceError(
@@ -481,7 +482,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
         )
         present, test_present = rows[:, train] >= 0, rows[:, test] >= 0
         report(1, 4, "rotating")
-        with one_thread_products():  # the matrices are so small that two threads take longer than one
+        with one_thread_products():  # with such small matrices, two threads take longer than one
             rotations = _rotations(fitted, present, self.rounds, [space.name for space in spaces])
         places, test_places = (
             [X @ rotation for X, rotation in zip(rows_of, rotations, strict=True)]
