@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted
+from relcore.base.errors import SpaceError, counted
 from relcore.base.rows import unit_rows
 from relcore.engine.engine import Engine
 from relcore.represent.similarity import mean_of

@@ -31,9 +31,8 @@ import numpy as np
 with suppress(ImportError):  # not on Windows
     import resource
 
-from relcore.base.errors import EXTRAS, SpaceError, missing_library
-from relcore.base.numbers import counted
-from relcore.base.text import visible
+from relcore.base.access import visible
+from relcore.base.errors import EXTRAS, SpaceError, counted, missing_library
 
 LENGTH = struct.Struct("<Q")
 _FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory beyond that of the libraries: fixed, and per byte of the file

@@ -27,11 +27,11 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import access
+from relcore.base.access import lines_of, read_lines
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
 from relcore.base.rows import FileStamp, MappedRows, Origin
-from relcore.base.text import lines_of, read_lines
 from relcore.files import confined, tables
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
 from relcore.files.formats import (

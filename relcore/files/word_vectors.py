@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from relcore.base.access import visible
 from relcore.base.errors import SpaceError
-from relcore.base.text import visible
 from relcore.files.formats import ARROW, Blocks, Description, Format, Request, readable
 
 _FREE = 32 << 20  # bytes; any file may unpack to this

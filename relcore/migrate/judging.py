@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from relcore.base import records
-from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted, short
+from relcore.base.errors import SpaceError, counted, short
 from relcore.migrate.migration import MOVES, NEIGHBOURS, TITLES, MigrationResult, Verdict
 from relcore.spaces.split import row_keys
 
