@@ -57,12 +57,12 @@ class Queries:
     queries: str = setting(
         str(LIVE_QUERIES),
         metavar="N|all",
-        help="Number of random held-out rows whose neighbours are searched, or all, as a job that resumes.",
+        help="Number of random held-out rows whose neighbours are searched. With all, a job that can resume.",
     )
     metrics: tuple[str, ...] = setting(
         (),
         metavar="NAMES|all",
-        help="Other scores than those of Explore, separated by commas; docs/measures.md tells what each is.",
+        help="Scores to print instead of Explore's, separated by commas; docs/measures.md explains each.",
     )
 
 
@@ -122,7 +122,8 @@ def run_compare(options: argparse.Namespace) -> Report:
     scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
     if not scored:
         raise SpaceError(
-            "--metrics: expected some that these two have, whose widths or labels do not suffice"
+            "--metrics: expected scores that exist for these two spaces, got none; they differ in width or"
+            " lack labels: choose other scores"
         )
     return comparison_report(scored, pair, anchors, {"scores": drawn})
 
@@ -144,7 +145,8 @@ def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Repor
 
     if options.metrics:
         raise SpaceError(
-            "--metrics: expected none for folders of shards, which have the usual ones; leave it out"
+            "--metrics: expected no choice for folders of shards, which always get the usual scores; leave it"
+            " out"
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}
@@ -166,35 +168,39 @@ def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Repor
 class MigrateOptions:
     old: str = setting(metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
     new: str = setting(
-        metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids"
+        metavar="NEW", help="vectors of some or all of these rows by the new model, with the same ids"
     )
     queries_old: str = setting(
-        None, metavar="SPACE", help="Queries by the old model, judged ones or a log, which gives the price."
+        None,
+        metavar="SPACE",
+        help="Judged queries, or a log of queries for the price, as vectors of the old model.",
     )
-    queries_new: str = setting(None, metavar="SPACE", help="The same queries by the new model.")
+    queries_new: str = setting(None, metavar="SPACE", help="The same queries as vectors of the new model.")
     qrels: Path = setting(
-        None, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade."
+        None,
+        metavar="FILE",
+        help="Judgements in TREC's format: each line has a query, an iteration, a row and a grade.",
     )
     answers: Path = setting(
         None,
         metavar="FILE",
-        help="Answers of “Judge here, blind” of the app's Migrate, which give the verdict.",
+        help="The file of answers from “Judge here, blind” on the page Migrate. They decide the verdict.",
     )
     threshold: float = setting(
         None,
         low=-1,
         high=1,
-        help="A cosine of the old model. Default: the one that ten rows per query reach.",
+        help="A cosine threshold of the old model. Default: the cosine that ten rows per query reach.",
     )
-    curve: bool = setting(False, help="Measure smaller numbers of pairs, too.")
+    curve: bool = setting(False, help="Also measure smaller numbers of pairs.")
     compress: bool = setting(
-        False, help="Score each option on cheaper indexes, too: int8, binary, fewer axes."
+        False, help="Also score each option with cheaper indexes: int8, binary, fewer dimensions."
     )
     row_seconds: float = setting(
-        0.0, low=0, metavar="SECONDS", help="What embedding a row takes, for the table of costs."
+        0.0, low=0, metavar="SECONDS", help="Seconds to embed one row, for the table of costs."
     )
-    price: float = setting(0.0, low=0, help="What a million tokens cost, for the table of costs.")
-    row_tokens: float = setting(0.0, low=0, metavar="N", help="Tokens of a row, with --price.")
+    price: float = setting(0.0, low=0, help="Price of a million tokens, for the table of costs.")
+    row_tokens: float = setting(0.0, low=0, metavar="N", help="Tokens per row, needed with --price.")
     export: Path = setting(
         None,
         metavar="FOLDER",
@@ -205,11 +211,11 @@ class MigrateOptions:
 
 @command(
     (MigrateOptions, ByRow, ByLinks, Migration, Results, Sample),
-    "Rows that both models have embedded are the pairs; they belong together by id, or by order under"
-    " --pair-by-row. Without judgements, pairs that are held out from the adapter are the queries, and"
-    " rows of the same label are relevant where OLD or NEW has labels. Without both there is no verdict,"
-    " except by --answers. Also prints the threshold on the new scores that lets as many rows pass as a"
-    f" threshold on the old ones.{SHARDS_HELP}",
+    "The pairs are the rows that both models have embedded. They are matched by id, or by order with"
+    " --pair-by-row. Without judgements, the queries are pairs that are held out from the adapter. If OLD"
+    " or NEW has labels, rows with the label of the query are relevant. Without judgements and labels,"
+    " only --answers gives a verdict. Also prints the threshold on the new scores that as many rows pass"
+    f" as pass --threshold on the old scores.{SHARDS_HELP}",
     (
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",

@@ -92,7 +92,7 @@ class PassportOptions:
     vectors: str = setting(
         None,
         metavar="FILE",
-        help="Of make: FILE has a text per line, and this their vectors, in the same order.",
+        help="For make: the vectors of the texts in FILE, in the order of its lines.",
     )
     ids: Path = setting(
         None,
@@ -266,12 +266,13 @@ class CheckOptions:
     trusted: str = setting(
         None,
         metavar="ROWS",
-        help="Rows of the model that should have made all, 100 or more, of any texts; or its passport.",
+        help="At least 100 rows, of any texts, by the model that should have made all vectors; or its"
+        " passport.",
     )
     known: tuple[Path, ...] = setting(
         (),
         metavar="PASSPORT,PASSPORT",
-        help="Passports with fingerprints: which of these models made the larger part.",
+        help="Passports with fingerprints, to tell which of their models made the larger part.",
     )
     repair: Path = setting(
         None,
@@ -569,8 +570,8 @@ class EncodeOptions:
     config: str = setting("", help="The configuration of a Hugging Face dataset, if it has several.")
     id_column: str = setting(
         None,
-        help='The column of its ids. Default: a column named as ids, such as id. "": ids of table and row,'
-        " such as docs/0.",
+        help='The column of its ids. Default: a column whose name means ids, such as id. "" makes ids from'
+        " table and row, such as docs/0.",
     )
 
 
@@ -580,7 +581,7 @@ class EncodeOptions:
     " Spaces, Store.",
     ("digits --encoder mlp,cnn -o digits.npz", "wikipedia:16 --encoder minilm --layers 2,4,6"),
     suffixes={"output": SPACE_KINDS},
-    output="Also write the space (.npz, .safetensors or .parquet); of several file-1.npz, file-2.npz, …",
+    output="Also write the space (.npz, .safetensors or .parquet). Several spaces become file-1.npz, …",
     more=_add_settings,
 )
 def run_encode(options: argparse.Namespace) -> Report:

@@ -77,7 +77,7 @@ class Pair:
 class ByRow:
     pair_by_row: bool = setting(
         False,
-        help="Pair rows by their order, not by id: row i of both is the same item. Needs equally many rows.",
+        help="Pair rows by order, not by id: row i of both is the same item. Both need equally many rows.",
     )
 
 
@@ -96,8 +96,8 @@ class Anchors:
     anchors: str = setting(
         None,
         metavar="N|FILE|IDS",
-        help="Number of anchors to choose, a file of ids (one per line), the file of audit -o (whose suspects"
-        f" are not scored), or ids separated by commas; default: {USUAL_ANCHORS}, or a fifth of the rows",
+        help="Number of anchors to choose, ids separated by commas, a file of ids (one per line), or the file"
+        f" of audit -o, whose suspects are not scored. Default: {USUAL_ANCHORS}, or a fifth of the rows",
     )
     strategy: str = setting("random", choices=STRATEGIES, help="How to choose the anchors.")
 
@@ -121,7 +121,7 @@ class Scheduler:
 class Shards(Scheduler):
     shards: bool = setting(
         False,
-        help="Read folders by shard also where they fit into memory, such as those of datasets.save_to_disk.",
+        help="Read folders by shard even if they fit into memory, such as those of datasets.save_to_disk.",
     )
 
 
@@ -130,14 +130,14 @@ class Sample(Shards):
     sample: int = setting(
         20_000,
         low=1,
-        help="Rows of a folder of shards, drawn by a hash of their ids: this needs all its rows at once.",
+        help="Number of rows to draw from a folder of shards, by a hash of their ids.",
     )
 
 
 @dataclass
 class FullPaths:
     full_paths: bool = setting(
-        False, help="Name data files with their folders in the recipe; else by their names only."
+        False, help="Write full paths of data files into the recipe. By default, only the files' names."
     )
 
 

@@ -460,7 +460,10 @@ def unpack(path: Path, folder: Path, suffixes: Sequence[str]) -> None:
         folded = place.as_posix().casefold()
         taken = folded in seen or folded in folders or not seen.isdisjoint(_above(folded))
         if taken or len(seen) >= MOST_FILES or size > MOST_BYTES:
-            raise SpaceError(f"{path.name}: expected other names and sizes, got {name!r:.80}; pack it again")
+            raise SpaceError(
+                f"{path.name}: expected distinct names and sizes within limits, got {name!r:.60}; pack"
+                " it again"
+            )
         seen.add(folded)
         folders.update(_above(folded))
         target = folder / place

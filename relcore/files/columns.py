@@ -251,7 +251,7 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
         return Column(name, "unclear", column.note, column.where)
     reasons = {
         "vectors": f"expected one column of vectors, got {quote(vectors)}",
-        "numbers": "expected a dimension, got numbers that may be none, judged by the name",
+        "numbers": "expected a dimension, got numbers whose column name suggests another role",
         "flags": "expected numbers or text, got true and false",
         "nothing": "expected numbers or text, got empty cells",
     }
@@ -277,7 +277,9 @@ def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
     if column.holds in ("text", "mixed"):
         return Column(name, "ids", "the first column, without a name")
     if column.holds != "numbers" or not column.whole:
-        return Column(name, "unclear", "expected a name, got none above numbers that are no row numbers")
+        return Column(
+            name, "unclear", "expected a name, got a column without one whose numbers are not row numbers"
+        )
     return Column(name, "unclear", TEXT_OR) if texts else Column(name, "ids", "an index")
 
 

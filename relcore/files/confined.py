@@ -215,5 +215,5 @@ class Process:
         except SpaceError:
             raise
         except (OSError, EOFError, ValueError, TypeError):
-            got = "one on which its reader ends: it crashes, or needs too much memory or time"
+            got = "one whose reader crashes, or needs too much memory or time"
             raise unreadable(self._path, got) from None
