@@ -7,7 +7,8 @@ import sys
 
 from relcore.base.version import __version__ as __version__
 
-TYPE_CHECKING = False  # not from typing: until `relcore.base.stopping` listens, Ctrl-C ends in a traceback
+# typing is not imported: until `relcore.base.stopping` listens, Ctrl-C prints a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with the table below
     from typing import Any
 

@@ -50,7 +50,8 @@ def main(
             if check:
                 check(options)
             if arguments[0] not in ("app", "mcp"):  # these two have their own readers, and may be shared
-                if ".npy" not in "".join(arguments):  # these need no reader, or start one at the first file
+                # With a .npy file, perhaps no reader is needed. It is then started at the first other file.
+                if ".npy" not in "".join(arguments):
                     confined.start()
                 if not check:
                     os.environ.pop("RELSCOPE_SHARE", None)

@@ -140,7 +140,8 @@ class Recipe(ABC):
     """A figure with all its settings. Subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
-    newer: ClassVar[tuple[str, ...]] = ()  # settings that 0.1.0 lacked: left out while they are empty
+    # Settings that version 0.1.0 lacked. They are left out while they are empty.
+    newer: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, figure: str = "") -> None:
         super().__init_subclass__()

@@ -35,8 +35,10 @@ from relcore.base.access import visible
 from relcore.base.errors import EXTRAS, SpaceError, counted, missing_library
 
 LENGTH = struct.Struct("<Q")
-_FREE_BYTES, _TIMES_FILE = 1 << 30, 4  # memory beyond that of the libraries: fixed, and per byte of the file
-_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20  # processor time: fixed seconds, and file bytes per further second
+# Memory in bytes besides that of the libraries: a fixed part, and a multiple of the file's size.
+_FREE_BYTES, _TIMES_FILE = 1 << 30, 4
+# Processor time: a fixed part in seconds, and one more second per `_BYTES_PER_SECOND` bytes of the file.
+_SECONDS, _BYTES_PER_SECOND = 60, 2 << 20
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
 _ARRAY = 1  # the code of an array in a message

@@ -307,7 +307,8 @@ _LETTERS = bytes((*range(65, 91), *range(97, 123)))
 _LIKELY = bytes({*range(0xC0, 256)} - {0xD7, 0xF7}) + "€‚„…‰Š‹ŒŽ‘’“”•–—™š›œžŸ¡£§©ª«®°µ·º»¿\xa0".encode(
     "cp1252"
 )
-_BEYOND_ASCII = 0.25  # share of letters: at most .1 in Western European languages; most letters in others
+# Share of letters beyond ASCII. It is at most .1 in Western European languages, and above .5 in others.
+_BEYOND_ASCII = 0.25
 
 
 def encoding_of(path: Path, chosen: str = "") -> str:

@@ -68,7 +68,8 @@ class Pins:
             with folder_lock(root, fcntl.LOCK_SH):
                 if file is None or not os.path.exists(file.name):  # the folder may have been made again
                     missing |= kept
-                    (root / FOLDER).mkdir(exist_ok=True)  # without parents, which an unmounted disk lacks
+                    # Parents are not made: if they are missing, the disk is not mounted.
+                    (root / FOLDER).mkdir(exist_ok=True)
                     file = open(root / FOLDER / own_name(), "a", encoding="ascii")  # noqa: SIM115, keeps a lock
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 file.writelines(f"{key}\n" for key in missing)

@@ -918,7 +918,8 @@ class WriteRows(ShardWork):
 def _write_npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
     stem = url.rsplit(".", 1)[0]
     urls = {what: f"{stem}.{what}.txt" for what in ("ids", "labels") if getattr(shard, what)}
-    with ExitStack() as open_files:  # the vectors are closed last, so their file appears only when all do
+    # The vectors are closed last, so that their file appears only after all others.
+    with ExitStack() as open_files:
         stream = open_files.enter_context(replacing(url))
         texts = {what: open_files.enter_context(replacing(text)) for what, text in urls.items()}
         header = {"descr": "<f4", "fortran_order": False, "shape": (shard.n, width)}

@@ -529,7 +529,8 @@ class ShardedSpace:
                 f" {', '.join(sorted(set(kinds.values())))}; keep one of them in this folder"
             )
         stems = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
-        if alike := sorted(kinds.keys() - stems.values()):  # both would have the same ids and results file
+        # Two such shards would have the same file of ids and the same file of results.
+        if alike := sorted(kinds.keys() - stems.values()):
             pair = quote([alike[0], stems[alike[0].rsplit(".", 1)[0].lower()]])
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
 

@@ -779,7 +779,8 @@ def _reader(
 def _connect(folder: Path) -> Any:
     with extra("lancedb"):
         import lancedb
-    return lancedb.connect(str(folder.absolute()))  # absolute: "s3:/bucket" would be taken for an address
+    # Without `absolute`, "s3:/bucket" would count as an address.
+    return lancedb.connect(str(folder.absolute()))
 
 
 def _tables(base: Any) -> list[str]:
