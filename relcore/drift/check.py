@@ -149,26 +149,27 @@ TABLES = {
     **SITUATIONS,
     ROWS: Named(
         "Broken rows",
-        help="rows that were whole and are missing, zero, repeated or out of place, and constant dimensions",
+        help="rows that were whole before and are now missing, zero, repeated or out of place; constant dimensions",
     ),
 }
 QUANTITIES = {
     "churn": Named("churn", help="share of the nearest neighbours that changed"),
     "rho": Named("ρ", help="what remains after shift, scale and rotation"),
     "lost": Named(
-        "lost queries", help="share of new vectors that rank another old vector above that of the same row"
+        "lost queries",
+        help="share of the queries that rank the old vector of another row above that of their own",
     ),
     "missing": Named("missing rows", help="share of the old rows that the new version lacks"),
     "zero": Named("zero rows", help="share of the rows that are zero vectors"),
     "repeated": Named(
         "repeated rows",
-        help="share of the rows that repeat another row's vector, which the other version tells apart",
+        help="share of the rows with the vector of another row, if the two differ in the other version",
     ),
     "moved": Named(
         "rows out of place",
-        help="share of the rows that another change than that of all others moved; 0 where most rows moved",
+        help="share of the rows that did not change as all other rows did; 0 if most rows changed",
     ),
-    "constant": Named("constant dimensions", help="share of the dimensions that have one number in all rows"),
+    "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
 }
 _FALSE_ALARMS = 0.005  # chance of a false alarm for each quantity: once for all rows, once for all classes
 

@@ -51,16 +51,19 @@ _DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # a share; a rank correlation; r
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
 _PADDED = 8  # number of final zeros; in rows of int8, fewer may be chance
 _SHOWN = 10  # number of rows in a report
-_HEADS = {"log_ratio": "log odds of another model", "unlike": "on axes unused by trusted rows (theirs: 1)"}
+_HEADS = {
+    "log_ratio": "log odds of another model",
+    "unlike": "on axes that trusted rows hardly use (theirs: 1)",
+}
 
 MARKS = {
     "float16": "numbers that float16 holds exactly",
     "bfloat16": "numbers that bfloat16 holds exactly",
-    "grid": "whole multiples of a step, as of int8",
+    "grid": "whole multiples of a step, as after int8",
     "unit length": "length 1 to one millionth",
     "padded": "zeros in the last dimensions",
     "constant": "one number in all dimensions",
-    "repeated": "the vector of an earlier row",
+    "repeated": "the same vector as an earlier row",
 }
 VERDICTS = {
     "two models": "holds vectors of two models",
@@ -71,15 +74,15 @@ VERDICTS = {
 }
 LIMITS = {
     "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
-    "trusted": "The ranking by trusted rows does not see another prompt, and rows of a domain that these rows"
-    " lack rank high, too. So it has no cut.",
-    "parts": "Parts do not show another prompt, pooling or neighbouring layer of one model, nor fewer than"
-    f" {LEAST} rows. Among 800 rows or fewer they miss most second models.",
+    "trusted": "The ranking by trusted rows does not show another prompt. Rows of a domain that the trusted rows"
+    " lack also rank high, so the ranking has no cut-off.",
+    "parts": "Parts do not show another prompt, pooling or neighbouring layer of the same model, or fewer than"
+    f" {LEAST} rows of a second one. Among 800 rows or fewer, they miss most second models.",
 }
 
 _ALIKE = (
-    "Parts were not compared: along the short axes these rows vary alike, or are too few to tell, so that no"
-    " second model could be seen."
+    "Parts were not compared: these rows vary equally along their short axes, or are too few to tell. So a"
+    " second model could not be found."
 )
 
 

@@ -313,9 +313,9 @@ class PassportCard:
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
-    prompt: str = setting("", metavar="TEXT", verbatim=True, help="What stands before each text.")
+    prompt: str = setting("", metavar="TEXT", verbatim=True, help="The text that is put before each text.")
     pooling: str = setting("", metavar="NAME", help="How a text's tokens become one row.")
-    normalisation: str = setting("", metavar="NAME", help="What is done to the rows afterwards.")
+    normalisation: str = setting("", metavar="NAME", help="How the rows are normalised afterwards.")
 
 
 @dataclass(frozen=True)
