@@ -149,7 +149,7 @@ TABLES = {
     **SITUATIONS,
     ROWS: Named(
         "Broken rows",
-        help="rows that were whole before and are now missing, zero, repeated or out of place; constant dimensions",
+        help="rows that were whole and are now missing, zero, repeated or out of place; constant dimensions",
     ),
 }
 QUANTITIES = {
@@ -381,7 +381,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
         low=0,
         below=1,
         metavar="SHARE",
-        help="Numeric noise of a model that runs twice, as a share of a row's length; 1/2048 rounds to"
+        help="Numeric noise between two runs of a model, as a share of a row's length; 1/2048: rounding to"
         " float16.",
     )
     shared: bool = setting(False, help="Rows that the new version lacks are left out without an alarm.")

@@ -159,7 +159,7 @@ class InversionSpec:
         low=1,
         high=MOST_OMEGA,
         metavar="ω",
-        help="Pruned: number of prunings to average, each from another first anchor.",
+        help="Pruned: number of prunings to average, each from a different first anchor.",
     )
     delta: float = setting(
         DELTA,
@@ -178,7 +178,7 @@ class InversionSpec:
         high=1e6,
         step=0.5,
         metavar="λ",
-        help="Ridge and whitened: larger is more stable, less accurate; λ = 1 counts as much as one anchor.",
+        help="Ridge and whitened: larger is more stable but less accurate; 1 counts as much as one anchor.",
     )
     random_state: int = setting(
         0,

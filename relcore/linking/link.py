@@ -503,26 +503,26 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         label="Known pairs",
         option="seeds",
         low=0,
-        help="Number of shared ids that are not hidden, the seeds. They count as anchors, too.",
+        help="Number of seeds: shared ids that are not hidden. Seeds count as anchors, too.",
     )
     pairs: Pairs = ()
     rows: int | None = setting(
         None,
         low=10,
         step=500,
-        help="Take this many of the most frequent rows of each space, or the first without counts.",
+        help="Use this many rows of each space: the most frequent or, without counts, the first.",
     )
     hide: bool = setting(
         True, help="Shuffle the target of two spaces with the same ids, and score against the truth."
     )
-    k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours, of CSLS and of the scores.")
+    k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours in CSLS and in the scores.")
     precision: float = setting(
         PROMISED,
         label="Precision",
         low=0,
         high=1,
         step=0.01,
-        help="Keep links as long as the estimated share of right ones is this or higher.",
+        help="Keep links as long as the estimated share of right links is at least this.",
     )
     random_state: int = setting(0, low=0, help="Random state of the seeds and the anchors.")
     steps: int = setting(STEPS, low=1, help="Paper: number of steps.")

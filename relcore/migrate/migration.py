@@ -657,8 +657,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     adapter: str = setting(
         AUTO,
         choices=CHOSEN,
-        help="What maps new queries into the old space; auto: the best bridge, cross-validated over queries,"
-        " that leaves the corpus as it is, unless one that has it rewritten is clearly better.",
+        help="Adapter that maps new queries into the old space; auto: the best one in cross-validation over"
+        " queries. It rewrites the corpus only if that is clearly better.",
     )
     n_pairs: int = setting(
         0,
@@ -685,7 +685,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     candidates: str = setting(
         "both",
         choices={"both": "Both queries, by turns", "old": "The old query", "bridged": "The bridged query"},
-        help="What a cascade ranks: what these queries find in the old index.",
+        help="A cascade ranks the rows that these queries find in the old index.",
     )
     n_candidates: int = setting(
         N_CANDIDATES, low=1, label="Candidates of a cascade", help="Rows per query that the new model ranks."
@@ -697,8 +697,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         label="Relevant are",
         choices=RELEVANCE,
         help=(
-            "What a held-out row should find. Neighbours by the new model, which are taken where there are no"
-            " labels, cannot tell which model is better."
+            "What a held-out row should find. Without labels, neighbours by the new model are used, which"
+            " cannot tell which model is better."
         ),
     )
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")

@@ -74,10 +74,10 @@ VERDICTS = {
 }
 LIMITS = {
     "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
-    "trusted": "The ranking by trusted rows does not show another prompt. Rows of a domain that the trusted rows"
+    "trusted": "The ranking by trusted rows does not show another prompt. Rows of a domain that trusted rows"
     " lack also rank high, so the ranking has no cut-off.",
-    "parts": "Parts do not show another prompt, pooling or neighbouring layer of the same model, or fewer than"
-    f" {LEAST} rows of a second one. Among 800 rows or fewer, they miss most second models.",
+    "parts": "Parts do not show another prompt, pooling or neighbouring layer of the same model, or fewer"
+    f" than {LEAST} rows of a second one. Among 800 rows or fewer, they miss most second models.",
 }
 
 _ALIKE = (

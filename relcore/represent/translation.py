@@ -523,7 +523,7 @@ class ProjectionSpec:
         label="Cut of the clustering",
         above=0,
         step=0.5,
-        help="Of the quantised similarity: Ward distance at which the clustering is cut.",
+        help="For the quantised similarity: Ward distance at which the clustering is cut.",
     )
 
     __post_init__ = check

@@ -248,7 +248,7 @@ class Universe(Reported):
                 "pairs",
                 self.table(),
                 rows,
-                caption="Same row: how often the nearest row in the mean of the others is the same one.",
+                caption="Same row: how often a row is nearest to its own mean place in the other models.",
             )
         ]
         return Report(self.headline(), tables, facts, [self.circumstances()], figures)
