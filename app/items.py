@@ -25,8 +25,7 @@ from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import row_items, texts_at
 from relcore.compare import columns, scene
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place
-from relcore.encoders.images import png_thumbnail
+from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place, png_thumbnail
 from relcore.figures.scene import Clusters
 from relcore.maps.pane_maps import View
 from relcore.panes.payload import CRISP, Sheet

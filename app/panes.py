@@ -22,7 +22,7 @@ from relcore.compare.columns import of_rows
 from relcore.compare.live import N_SPREAD, SPREAD, page_units
 from relcore.compare.scene import AXES, Panes, assemble_scene, atlas_table, with_look
 from relcore.figures.scene import SELECTED_ROWS, Facet, Scene, StarLook
-from relcore.files.saving import write_parquet
+from relcore.files.reading import write_parquet
 from relcore.maps.pane_maps import OWN, TWO, View, coordinates_on_maps, drawn_panes, orient_pairs
 from relcore.maps.reduction import ReductionSpec
 from relcore.panes.payload import PaneEvent, Sheet

@@ -378,7 +378,7 @@ def test_delimited_text_has_one_writer_and_one_reader():
                 found["reader"].add(module)
     assert found["to_csv"] == {"relcore.base.report"}
     # Numbers after a word, between single spaces, are Arrow's fastest way to read word vectors.
-    assert found["reader"] == {"relcore.files.tables", "relcore.files.word_vectors"}
+    assert found["reader"] == {"relcore.files.tables", "relcore.files.arrays"}
 
 
 def test_files_are_written_in_one_place():

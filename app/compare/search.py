@@ -20,7 +20,7 @@ from app.sharing import keep_upload
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError, counted
 from relcore.catalog.catalog import SpaceSpec
-from relcore.compare.retrieval import Ranking, TextIndex, rank_rows, vector_in, words_row
+from relcore.compare.columns import Ranking, TextIndex, rank_rows, vector_in, words_row
 from relcore.spaces.space import Match
 
 _FOUND = "relscope.found"

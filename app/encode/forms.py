@@ -24,8 +24,15 @@ from relcore.base.names import ENCODERS
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import stored_encodings
 from relcore.encoders import datasets
-from relcore.encoders.encoder import DatasetEntry, DatasetSpec, Encoder, Kind, dataset_place, hub_folder
-from relcore.encoders.images import png_thumbnail
+from relcore.encoders.encoder import (
+    DatasetEntry,
+    DatasetSpec,
+    Encoder,
+    Kind,
+    dataset_place,
+    hub_folder,
+    png_thumbnail,
+)
 from relcore.files.reading import natural
 from relcore.runs.entries import digest_of
 

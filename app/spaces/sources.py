@@ -18,7 +18,7 @@ from relcore.base.names import FORMATS
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.encoders import datasets
 from relcore.encoders.encoder import HUB_NAME
-from relcore.encoders.images import SUFFIXES as IMAGES
+from relcore.encoders.encoder import SUFFIXES as IMAGES
 from relcore.files import arrays, reading
 from relcore.files.tables import ENCODINGS, UTF8
 from relcore.runs.entries import digest_of

@@ -19,8 +19,7 @@ from app.stitch.try_it import StitchSetup, caption_of, stitching_of
 from relcore.base.errors import SpaceError, and_list, percent
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.naming import example_spaces
-from relcore.encoders.encoder import Dataset
-from relcore.encoders.images import look_of, made_like, png_thumbnail
+from relcore.encoders.encoder import Dataset, look_of, made_like, png_thumbnail
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
 from relcore.stitch.try_it import Answers, answers_of, rows_of
 

@@ -25,8 +25,15 @@ from relcore.base.access import is_shared
 from relcore.base.errors import SpaceError, and_list, counted
 from relcore.base.names import METHODS
 from relcore.catalog.catalog import SpaceSpec
-from relcore.encoders.encoder import Dataset
-from relcore.encoders.images import Look, decode_image, look_of, made_like, png_thumbnail, strokes_of
+from relcore.encoders.encoder import (
+    Dataset,
+    Look,
+    decode_image,
+    look_of,
+    made_like,
+    png_thumbnail,
+    strokes_of,
+)
 from relcore.figures.charts import Matrices, name_of
 from relcore.figures.style import Theme, text_on
 from relcore.spaces.space import LatentSpace, short_names

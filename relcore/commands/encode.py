@@ -57,8 +57,7 @@ from relcore.commands.running import (
 from relcore.encoders.datasets import columns_of, load_dataset, with_options
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder
 from relcore.files.columns import Choices, overview, size_in_words
-from relcore.files.reading import column_roles, parts_of, shape_of
-from relcore.files.saving import SPACE_KINDS, write_space
+from relcore.files.reading import SPACE_KINDS, column_roles, parts_of, shape_of, write_space
 from relcore.files.tables import TABLES
 from relcore.passport.check import MARKS, CheckChart, Checked, CheckRows, check, repair
 from relcore.passport.passport import (

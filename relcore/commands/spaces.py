@@ -57,7 +57,7 @@ from relcore.compare.scoring import AnchorAudit, PairAudit
 from relcore.drift.check import DriftChart, DriftCheck, Thresholds, default_file, read_thresholds
 from relcore.drift.check import report as drift_report
 from relcore.figures.style import DARK, LIGHT, Style
-from relcore.files.saving import SPACE_KINDS, need_suffix, write_parquet, write_space
+from relcore.files.reading import SPACE_KINDS, need_suffix, write_parquet, write_space
 from relcore.invert.inversion import InversionSpec, invert_pair, side_names
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.clusters import ENOUGH

@@ -1,5 +1,5 @@
 """Columns by which the rows of a pair are coloured and filtered: numbers, classes, clusters, agreement of
-neighbours."""
+neighbours. Also the search for the rows that are nearest to a query in either space."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError
+from relcore.base.errors import SpaceError, counted
 from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import TableColumns
-from relcore.engine.engine import nearest_within
+from relcore.engine.engine import Engine, nearest_within
 from relcore.figures.scene import (
     BINS,
     EDGES,
@@ -605,3 +605,175 @@ def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet
 def of_rows(facets: Sequence[Facet], rows: np.ndarray) -> tuple[Facet, ...]:
     """The facets of some of the rows (m,)."""
     return tuple(replace(facet, codes=facet.codes[rows]) for facet in facets)
+
+
+# Search: the rows of a pair that are nearest to a query in either space, ranked by both spaces.
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_FEEDBACK = 5  # number of rows whose mean replaces a query that a space cannot encode
+_SIF = 1e-3  # a word of this frequency has half the weight
+# For the query "kinds of drinks", only "drinks" counts.
+_ASKING = re.compile("(?:example|kind|list|name|sort|thing|type|word)s?", re.IGNORECASE)
+_FUSION = 60  # constant of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The rows found for a query, best first.
+
+    Attributes
+    ----------
+    rows : array (m,)
+        The row numbers in the pair.
+    similarities : array (m, 2) float32
+        The cosine to the query after centring, in the source and in the target, −1 to 1.
+    found : array (m, 2) of bool
+        Whether the row is among the nearest rows, in the source and in the target.
+    how : two texts
+        A text for each space that says what replaces the query if the space cannot encode it.
+    """
+
+    rows: np.ndarray
+    similarities: np.ndarray
+    found: np.ndarray
+    how: tuple[str, str]
+
+
+class TextIndex:
+    """An index of texts by TF-IDF, which searches in spaces that cannot encode a query."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        self._n, self._words = (
+            len(texts),
+            TfidfVectorizer(sublinear_tf=True, dtype=np.float32),
+        )
+        try:
+            self._matrix = self._words.fit_transform(texts)
+        except ValueError:  # no text has a word that counts
+            self._matrix = None
+
+    def similarities(self, query: str) -> np.ndarray:
+        """The cosine between each text and the query, (n,), 0 to 1. It is 0 for texts without a word of the
+        query."""
+        if self._matrix is None:
+            return np.zeros(self._n, dtype=np.float32)
+        return (self._matrix @ self._words.transform([query]).T).toarray()[:, 0]
+
+
+def words_row(space: LatentSpace, query: str) -> np.ndarray | None:
+    """The mean (d,) of the rows of the words in the query, centred and scaled to length 1. None if no word is
+    an id.
+
+    Words such as "kinds" count only if the query has no other word. If the space has counts, frequent words
+    have less weight (SIF: Arora, Liang and Ma, ICLR 2017).
+    """
+    words = _WORD.findall(query.replace("’", "'"))
+    words = [word for word in words if not _ASKING.fullmatch(word)] or words
+    places = space.index.get_indexer([word if word in space.index else word.lower() for word in words])
+    rows = places[places >= 0]
+    if not len(rows):
+        return None
+    counts = space.counts
+    weights = None if counts is None else _SIF / (_SIF + counts[rows] / counts.sum())
+    return _mean_direction(space, rows, weights)
+
+
+def vector_in(query: str) -> np.ndarray | None:
+    """The vector (d,) that is written in a query, as in "[.2, −1, 3e-2]" or "0.2 -1 0.03". None if the query
+    is a text."""
+    numbers = query.replace("−", "-").strip("[]() \n\t").replace(",", " ").replace(";", " ").split()
+    try:
+        vector = np.array(numbers, dtype=np.float32)
+    except ValueError:
+        return None
+    return vector if len(vector) > 1 else None
+
+
+def rank_rows(
+    pair: Match,
+    queries: tuple[np.ndarray | None, np.ndarray | None],
+    n_each: int = 12,
+    *,
+    words: np.ndarray | None = None,
+    how: tuple[str, str] = ("", ""),
+) -> Ranking:
+    """The rows nearest to a query in either space, ranked by the sum of their reciprocal ranks in both
+    spaces.
+
+    Parameters
+    ----------
+    queries : two of array (d,) or None
+        The query as a vector of each space. If one of the two is None, it is replaced by the mean of the rows
+        that are nearest to the query in the other space (relevance feedback: Rocchio 1971).
+    n_each : int
+        Number of nearest rows of each space. The result has `n_each` to 2 · `n_each` rows.
+    words : array (n,), optional
+        Similarities between the texts of the rows and the query. They are used if both queries are None: then
+        the mean of the rows with the most similar texts replaces the query, and these similarities count in
+        the ranking.
+
+    Raises
+    ------
+    SpaceError
+        A vector whose width differs from that of the space; no vector, and no text with a word of the query.
+
+    Examples
+    --------
+    >>> from relcore import load_words, match
+    >>> pair = match(*(load_words(name, limit=2000) for name in ("word2vec-novels", "fasttext-novels")))
+    >>> rows = rank_rows(pair, (words_row(pair.source, "the king"), words_row(pair.target, "the king"))).rows
+    >>> bool("king" in pair.ids[rows])
+    True
+    """
+    spaces, descriptions = (pair.source, pair.target), list(how)
+    for space, query in zip(spaces, queries, strict=True):
+        if query is not None and query.shape != (space.dimension,):
+            raise SpaceError(
+                f"{space.name}: expected a vector of {space.dimension} numbers, got {len(query)}"
+            )
+    known = [side for side in (0, 1) if queries[side] is not None]
+    by_space, lists = [None, None], []
+    if not known:
+        if words is None or not np.any(words > 0):
+            raise SpaceError(
+                "No text has a word of this query, and no model here can encode it. Try other words."
+            )
+        best = np.argsort(-words, kind="stable")[:_FEEDBACK]
+        best, lists = best[words[best] > 0], [words]
+        stand_in = f"the mean of the {counted(len(best), 'row')} whose texts fit best"
+        by_space = [_similarities(space, _mean_direction(space, best)) for space in spaces]
+        descriptions = [stand_in, stand_in]
+    for side in known:
+        by_space[side] = _similarities(spaces[side], queries[side])
+    for side in {0, 1} - set(known) if known else ():
+        best = np.argsort(-by_space[1 - side], kind="stable")[:_FEEDBACK]
+        by_space[side] = _similarities(spaces[side], _mean_direction(spaces[side], best))
+        descriptions[side] = f"the mean of the {len(best)} rows nearest in {spaces[1 - side].name}"
+    ranks = []
+    for similarities in (*by_space, *lists):
+        rank = np.empty(len(similarities), dtype=np.int64)
+        rank[np.argsort(-similarities, kind="stable")] = np.arange(len(similarities))
+        ranks.append(rank)
+    nearest = np.stack(ranks[:2], axis=1) < n_each
+    rows = np.flatnonzero(nearest.any(axis=1))
+    gain = sum(1 / (_FUSION + 1 + rank[rows]) for rank in ranks)
+    rows = rows[np.argsort(-gain, kind="stable")]
+    return Ranking(
+        rows,
+        np.stack([found[rows] for found in by_space], axis=1),
+        nearest[rows],
+        (descriptions[0], descriptions[1]),
+    )
+
+
+def _similarities(space: LatentSpace, query: np.ndarray) -> np.ndarray:
+    mean = mean_of(space)
+    direction = unit_rows(np.asarray(query, dtype=np.float32)[None], mean)
+    return Engine().map_rows(space.vectors, direction.T, mean=mean, unit=True)[:, 0]
+
+
+def _mean_direction(space: LatentSpace, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    mean = mean_of(space)
+    return np.average(unit_rows(space.vectors[rows], mean), axis=0, weights=weights).astype(np.float32) + mean

@@ -26,12 +26,13 @@ from relcore.encoders.encoder import (
     DatasetOptions,
     DatasetSpec,
     dataset_place,
+    decode_image,
     evenly,
     hub_answers,
     hub_folder,
+    image_file,
 )
-from relcore.encoders.images import SUFFIXES as IMAGE_SUFFIXES
-from relcore.encoders.images import decode_image, image_file
+from relcore.encoders.encoder import SUFFIXES as IMAGE_SUFFIXES
 from relcore.files.columns import names_ids
 from relcore.files.formats import checked_ids, checked_labels
 from relcore.files.reading import SUFFIXES as TABLE_SUFFIXES

@@ -17,8 +17,7 @@ from relcore.base.access import is_shared, may_read
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, quote
 from relcore.base.settings import setting
-from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, hub_answers, hub_folder
-from relcore.encoders.images import eight_bits
+from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, eight_bits, hub_answers, hub_folder
 from relcore.engine.device import full_precision, is_out_of_memory
 from relcore.engine.training import one_thread
 from relcore.runs.store import Progress

@@ -16,8 +16,7 @@ import numpy as np
 from relcore.base.environment import torch_name
 from relcore.base.errors import SpaceError, short
 from relcore.base.settings import Facts, setting
-from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder
-from relcore.encoders.images import mode_of, pixel_array
+from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder, mode_of, pixel_array
 from relcore.encoders.transformers import (
     TorchBatches,
 )

@@ -1,4 +1,4 @@
-"""Read a vector file, or a folder of such files, as a `LatentSpace`; also read the files beside it.
+"""Read a vector file, or a folder of such files, as a `LatentSpace` with the files beside it; and write one.
 
 - .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
 - .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` if present
@@ -15,24 +15,27 @@ import re
 import time
 import warnings
 from bisect import bisect_right
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from relcore.base import access
-from relcore.base.access import lines_of, read_lines
+from relcore.base.access import expand_home, lines_of, read_lines
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
 from relcore.base.rows import FileStamp, MappedRows, Origin
+from relcore.base.writing import replacing
 from relcore.files import confined, tables
+from relcore.files.arrays import packed_texts
 from relcore.files.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices, Columns
 from relcore.files.formats import (
     ARROW,
@@ -956,3 +959,76 @@ def _numbered(path: Path) -> dict[Any, Any]:
         raise SpaceError(
             f"{path.name}: expected tokens with their numbers, got another file; copy it again"
         ) from error
+
+
+# Write a space to a file from which `load_space` reads the same space.
+
+SPACE_KINDS = (".npz", ".safetensors", ".parquet")
+
+
+def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) -> None:
+    """Raise a SpaceError, unless the file name has one of these suffixes and its folder exists. None is
+    accepted."""
+    if path is None:
+        return
+    if isinstance(path, str):
+        raise SpaceError(f"{path!r:.200}: expected a path, got an address, where only shards are written")
+    expand_home(path)
+    if path.suffix.lower() not in suffixes:
+        got = path.suffix or "no suffix"
+        raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {got!r}")
+    if not path.absolute().parent.is_dir():
+        raise SpaceError(
+            f"{path}: expected an existing folder, got {str(path.parent)!r}; create it or choose another"
+        )
+
+
+def write_space(space: LatentSpace, path: Path) -> None:
+    """Write a space to a .npz, .safetensors or .parquet file. `load_space` reads the same space from it."""
+    need_suffix(path)
+    texts = {"ids": space.ids.tolist()} | ({} if space.labels is None else {"labels": space.labels.tolist()})
+    arrays = {"vectors": np.asarray(space.vectors)}
+    arrays |= {} if space.counts is None else {"counts": space.counts}
+    if path.suffix.lower() == ".npz":
+        with replacing(path) as stream:
+            columns = (packed_texts(name, column) for name, column in texts.items())
+            np.savez(stream, **arrays, **ChainMap(*columns))
+    elif path.suffix.lower() == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.numpy import save_file
+
+        for name, column in texts.items():
+            if any("\n" in text or "\r" in text for text in column):
+                raise SpaceError(
+                    f"{path.name}: expected {name} without line breaks, got one with some; write .npz or"
+                    " .parquet"
+                )
+            arrays[name] = np.frombuffer("\n".join(column).encode(), np.uint8)
+        with replacing(path) as stream:
+            try:
+                save_file(arrays, stream.name)
+            except SafetensorError as error:
+                raise OSError(str(error)) from error
+    else:
+        import pyarrow as pa
+
+        columns = {name.removesuffix("s"): pa.array(column, pa.string()) for name, column in texts.items()}
+        columns |= {"count": pa.array(space.counts)} if "counts" in arrays else {}
+        flat = pa.array(arrays["vectors"].ravel())
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(flat, space.dimension)
+        table = pa.table(columns)
+        with replacing(path) as stream:
+            write_parquet(stream, table.schema, [table])
+
+
+# Dictionary encoding and compression hardly shrink vectors.
+OF_VECTORS = {"use_dictionary": False, "compression": "none"}
+
+
+def write_parquet(stream: IO[bytes], schema: Any, tables: Iterable[Any], **settings: Any) -> None:
+    """Write several Arrow tables with the same schema to one .parquet file."""
+    import pyarrow.parquet as parquet
+
+    with parquet.ParquetWriter(stream, schema, **settings) as writer:
+        for table in tables:
+            writer.write_table(table)

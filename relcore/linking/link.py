@@ -25,7 +25,7 @@ from relcore.catalog.task import Recipe, Task
 from relcore.figures.charts import Line, Lines
 from relcore.figures.export import Exportable, chart_exportable, scores_exportable
 from relcore.files.formats import checked_labels
-from relcore.files.saving import write_parquet
+from relcore.files.reading import write_parquet
 from relcore.linking.bootstrap import (
     LEARNING_RATE,
     MOST_ROUNDS,

@@ -30,7 +30,7 @@ from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
 from relcore.engine.device import Device, on_device
 from relcore.engine.engine import need_k
-from relcore.files.saving import OF_VECTORS, write_parquet
+from relcore.files.reading import OF_VECTORS, write_parquet
 from relcore.migrate.adapters import SIDES, LoadedAdapter, apply_steps, need_width
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
 from relcore.runs.entries import Entry, digest_of

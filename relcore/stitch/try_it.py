@@ -20,8 +20,7 @@ from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, trained_weights
 from relcore.catalog.task import SpacesRecipe
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Kind, TrainedEncoder
-from relcore.encoders.images import decode_image
+from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Kind, TrainedEncoder, decode_image
 from relcore.figures.charts import Matrices, MatrixPanel
 from relcore.figures.export import Exportable, chart_exportable
 from relcore.represent.translation import FittedSpace, MethodSettings, fit_translation, representation

@@ -26,7 +26,7 @@ from relcore.base.writing import new_folder, replacing
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, npy_rows, open_faiss
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
-from relcore.files.saving import OF_VECTORS, write_parquet
+from relcore.files.reading import OF_VECTORS, write_parquet
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
 from relcore.runs.store import Progress, silent
 from relcore.spaces.space import LatentSpace

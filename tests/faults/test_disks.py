@@ -17,7 +17,7 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import encode
 from relcore.cli import main
-from relcore.files.saving import SPACE_KINDS
+from relcore.files.reading import SPACE_KINDS
 from relcore.migrate.adapters import card_of, export
 from relcore.runs import store as folder
 from relcore.runs.entries import StoreError, digest_of

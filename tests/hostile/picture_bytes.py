@@ -35,7 +35,7 @@ def pixels(of: bytes | Image.Image) -> np.ndarray:
 
 def decoded(content: bytes | None):
     def read(folder: Path) -> np.ndarray:
-        from relcore.encoders.images import decode_image, pixel_array, png_thumbnail
+        from relcore.encoders.encoder import decode_image, pixel_array, png_thumbnail
 
         image = decode_image(content, WHERE)
         png_thumbnail(image)
@@ -128,7 +128,7 @@ def _write_large(path: Path) -> None:
 
 
 def _size(folder: Path) -> tuple[int, int]:
-    from relcore.encoders.images import decode_image, png_thumbnail
+    from relcore.encoders.encoder import decode_image, png_thumbnail
 
     image = decode_image((folder / "large.png").read_bytes(), WHERE)
     png_thumbnail(image)

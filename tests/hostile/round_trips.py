@@ -132,8 +132,7 @@ def _links(suffix: str) -> Callable[[list[str], np.ndarray], Any]:
 
 def _space(suffix: str) -> Callable[[list[str], np.ndarray], Any]:
     def through(ids: list[str], X: np.ndarray) -> Any:
-        from relcore.files.reading import load_space
-        from relcore.files.saving import write_space
+        from relcore.files.reading import load_space, write_space
         from relcore.spaces.space import LatentSpace
 
         write_space(LatentSpace(X, ids, labels=ids[::-1]), Path(f"space{suffix}"))
@@ -421,7 +420,7 @@ def a_zip(rng: Rng) -> Case:
     truth = {"/".join(one.parts[deep:]): content for one, content in wanted.items()}
 
     def read(folder: Path) -> Any:
-        from relcore.encoders.images import SUFFIXES
+        from relcore.encoders.encoder import SUFFIXES
         from relcore.files.arrays import unpack
 
         (folder / "out").mkdir()

@@ -13,8 +13,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.settings import Setting
 from relcore.catalog.catalog import encode
 from relcore.encoders.datasets import LANGUAGES, load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec
-from relcore.encoders.images import pixel_array
+from relcore.encoders.encoder import Dataset, DatasetSpec, pixel_array
 from relcore.encoders.sentences import PooledWords, TfidfSvd
 from relcore.figures.charts import Line
 from relcore.represent.similarity import select_anchors

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.files.reading import load_space
-from relcore.files.saving import write_space
+from relcore.files.reading import load_space, write_space
 from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.spaces.space import LatentSpace
 

@@ -9,7 +9,7 @@ from relcore import LatentSpace, Universe, load_space
 from relcore.catalog.task import recipe_of
 from relcore.cli import main
 from relcore.figures.export import read_recipe
-from relcore.files.saving import write_space
+from relcore.files.reading import write_space
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relcore.base.errors import SpaceError
-from relcore.compare.retrieval import TextIndex, rank_rows, vector_in, words_row
+from relcore.compare.columns import TextIndex, rank_rows, vector_in, words_row
 from relcore.spaces.space import LatentSpace, match
 
 QUESTIONS = Path(__file__).parents[2] / "data" / "questions.tsv"

@@ -9,8 +9,7 @@ from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import DatasetSpec
-from relcore.encoders.images import look_of, made_like, strokes_of, thickness_of
+from relcore.encoders.encoder import DatasetSpec, look_of, made_like, strokes_of, thickness_of
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ from PIL import Image
 from sklearn.decomposition import PCA
 
 from relcore.encoders.datasets import load_dataset
-from relcore.encoders.encoder import Dataset, DatasetSpec
-from relcore.encoders.images import PixelComponents, pixel_array
+from relcore.encoders.encoder import Dataset, DatasetSpec, PixelComponents, pixel_array
 from relcore.runs.store import silent
 
 

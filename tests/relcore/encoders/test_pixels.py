@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.images import eight_bits
+from relcore.encoders.encoder import eight_bits
 
 
 def picture(mode, size=(5, 3)):

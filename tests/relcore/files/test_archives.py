@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.images import SUFFIXES
+from relcore.encoders.encoder import SUFFIXES
 from relcore.files import arrays
 
 

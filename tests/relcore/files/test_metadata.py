@@ -15,8 +15,7 @@ from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.catalog.row_tables import TableColumns, row_items, with_their_tables
 from relcore.files.columns import Choices
-from relcore.files.reading import load_space, metadata_columns
-from relcore.files.saving import write_space
+from relcore.files.reading import load_space, metadata_columns, write_space
 from relcore.spaces.space import LatentSpace, match
 from tests.lazily import Lazily
 

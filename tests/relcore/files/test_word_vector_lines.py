@@ -48,7 +48,7 @@ def test_words_that_hold_spaces_or_are_no_ascii(tmp_path, header):
 )
 @pytest.mark.parametrize("many", [1])
 def test_text_that_is_no_row_names_its_line(tmp_path, content, message, many, monkeypatch):
-    monkeypatch.setattr("relcore.files.word_vectors._LINES_AT_ONCE", 1 if many else 2_000)
+    monkeypatch.setattr("relcore.files.arrays._LINES_AT_ONCE", 1 if many else 2_000)
     with pytest.raises(SpaceError, match=message):
         read(tmp_path, content)
 

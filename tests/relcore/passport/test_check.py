@@ -10,7 +10,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.cli import main
 from relcore.engine.engine import Engine
-from relcore.files.saving import write_space
+from relcore.files.reading import write_space
 from relcore.passport.check import map_to_space, marks_of, name_of
 from relcore.passport.passport import MIXED, ShortAxes, parts_of
 
