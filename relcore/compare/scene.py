@@ -196,7 +196,7 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the second colouring; None if there is no second colouring. Raises as
+    """The same rows in the second colouring; None if there is no second colouring. Raises the same errors as
     `with_color_column`."""
     if not look.second:
         return None
@@ -327,7 +327,7 @@ def figure_of(
     Raises
     ------
     SpaceError
-        Errors of `exportable`; a recipe that cannot be read; a file that is not found.
+        The errors of `exportable`; a recipe that cannot be read; a file that is not found.
 
     Examples
     --------

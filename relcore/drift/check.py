@@ -400,7 +400,7 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Drift:
-        """Compare the two versions. Raises as `paired`."""
+        """Compare the two versions. Raises the same errors as `paired`."""
         spaces = known_rows(spaces)
         pair, state = paired(*spaces), self.random_state
         report(0, 3, "splitting the change")

@@ -516,7 +516,7 @@ def map_names(
     Parameters
     ----------
     places : array (n, 2)
-        Positions of the rows from the lower left corner, in the unit of all lengths.
+        Positions of the rows from the lower left corner. All lengths have the same unit.
     width_of : text, whether it names an anchor → width
     """
     anchors, labels = drawn_anchors(scene)

@@ -342,7 +342,7 @@ def invert(
     Raises
     ------
     SpaceError
-        As `invert_pair`.
+        The errors of `invert_pair`.
 
     Examples
     --------
@@ -391,7 +391,8 @@ class PairedRows:
         self.units = unit_rows(self.true, self.means[1])
 
     def invert(self, spec: InversionSpec) -> Inversion:
-        """The inversion with the settings `spec`, which must have the same route. Raises as `invert_pair`."""
+        """The inversion with the settings `spec`, which must have the same route. Raises the same errors as
+        `invert_pair`."""
         choice = choose_numbers(*self.paired, self.means, spec) if spec.tuned else None
         spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
         inverse = self.fit(spec)

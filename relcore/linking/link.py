@@ -259,7 +259,7 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
 
 def known_pairs(path: Path, option: str = "") -> Pairs:
     """The known pairs in a file: seeds, anchors and confirmed links. If the file has no kinds, these are all
-    pairs. Raises as `read_links`."""
+    pairs. Raises the same errors as `read_links`."""
     pairs, kinds = read_links(path, option)
     known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
     if not known:

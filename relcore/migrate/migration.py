@@ -104,8 +104,8 @@ def _can_embed_all(n_candidates: int, n_corpus: int) -> str:
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
     """Choose an option, and name the options that are too close to call. A more expensive option is chosen
-    only if it is clearly better. An option is not too close to call if it differs at the 95 % level, and if
-    it costs more and gains less than `WORTH_A_CHANGE`.
+    only if it is clearly better. An option is not too close to call in two cases: it differs at the 95 %
+    level, or it costs more and gains less than `WORTH_A_CHANGE`.
 
     `scores` has the score of each query (q,), by option. Options that find the same rows are not compared.
     """
@@ -810,8 +810,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
-        """Prepare the data to fit on and to score. Raises as `run`. If pairs are already `checked`, they are
-        not checked again.
+        """Prepare the data to fit on and to score. Raises the same errors as `run`. If pairs are already
+        `checked`, they are not checked again.
         """
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
@@ -884,7 +884,7 @@ def migrate(
     Raises
     ------
     SpaceError
-        Errors of `Migration.run`.
+        The errors of `Migration.run`.
 
     Examples
     --------

@@ -320,8 +320,8 @@ class ThresholdChange(
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> ThresholdOutcome:
-        """Fit and evaluate the score map. Raises as `Migration.run`, and a SpaceError for re-embedding if
-        rows lack a new vector.
+        """Fit and evaluate the score map. Raises the same errors as `Migration.run`, and a SpaceError for
+        re-embedding if rows lack a new vector.
         """
         state = self.migration.random_state
         report(0, 2, "fitting the adapter")

@@ -1,4 +1,5 @@
-"""check: whether one model made a collection of vectors, at three levels; its figures and its repair."""
+"""check: test whether a single model made a collection of vectors, at three levels of evidence; its figures
+and its repair."""
 
 from __future__ import annotations
 
@@ -194,7 +195,7 @@ class Checked(Reported):
         return [LIMITS[level] for level, there in used.items() if there]
 
     def rows(self, ids: Sequence[str]) -> pd.DataFrame:
-        """All rows, ranked, with the evidence for each."""
+        """A table of all rows in the order of the ranking, with the evidence for each row."""
         table = pd.DataFrame({"id": ids})
         for name, values in (("log_ratio", self.log_ratio), ("unlike", self.unlike)):
             if len(values):

@@ -694,7 +694,7 @@ def paired_anchors(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """The anchors (m,) that `new` has, their vectors in the passport (m, d), and their vectors in `new` (m,
-    e). Raises as `check`."""
+    e). Raises the same errors as `check`."""
     new = as_space(new)
     by_order = isinstance(ids_of(new), RowNumbers)
     if by_order and len(new) == len(passport.ids):
@@ -714,7 +714,7 @@ def paired_anchors(
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     """The kind of change, and which rows (n,) of Y have another direction than in X. The kind is "same",
-    "rounded" or "rescaled" if all directions are kept. It is "mixed" if only some are, otherwise ""."""
+    "rounded" or "rescaled" if all directions are kept. If only some are kept, it is "mixed"; otherwise ""."""
     none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
     if not all(size.all() for size in sizes):
         return "", none

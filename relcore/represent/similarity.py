@@ -810,7 +810,7 @@ class AnchorDiagnostics:
 def diagnose_anchors(
     space: LatentSpace, anchor_ids: Sequence[str], *, random_state: int = 0
 ) -> AnchorDiagnostics:
-    """The diagnostics of anchors, which are first centred and scaled to length 1. Raises as
+    """The diagnostics of anchors, which are first centred and scaled to length 1. Raises the same errors as
     `shared_anchors`."""
     ids = shared_anchors(anchor_ids, space)
     mean = mean_of(space)

@@ -539,7 +539,7 @@ def represent(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[np.ndarray, ...]:
     """The representation of each space: "absolute" (n, d), "relative" or "whitened" (n, k), or "procrustes",
-    for which the spaces are rotated into the target.
+    where the spaces are rotated into the target.
 
     "procrustes" is a reference that uses both spaces and the same anchors. The matrices are read-only,
     because caches share them.

@@ -75,7 +75,7 @@ def paired_rows(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, or a space whose rows are all equal.
+        Row counts that differ; fewer than four rows; a space whose rows are all equal.
     """
     ids = ids_of(source) if ids is None else ids
     source, target = paired_matrices(source, target, ("source", "target"))
@@ -158,7 +158,7 @@ def procrustes_similarity(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, or equal rows.
+        Row counts that differ; fewer than four rows; rows that are all equal.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def angular_shape(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, or equal rows.
+        Row counts that differ; fewer than four rows; rows that are all equal.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def svcca(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, a share outside 0 … 1.
+        Row counts that differ; fewer than four rows; rows that are all equal; a share outside 0 … 1.
 
     Examples
     --------
@@ -301,7 +301,7 @@ def pwcca(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, or equal rows.
+        Row counts that differ; fewer than four rows; rows that are all equal.
 
     Examples
     --------
@@ -347,7 +347,7 @@ def gulp(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, a ridge below zero.
+        Row counts that differ; fewer than four rows; rows that are all equal; a ridge below zero.
 
     Examples
     --------
@@ -435,7 +435,7 @@ def rsa(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, or fewer than three coordinates.
+        Row counts that differ; fewer than four rows; rows that are all equal; fewer than three coordinates.
 
     Examples
     --------
@@ -485,7 +485,7 @@ def kernel_cka(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, or a bandwidth of 0 or less.
+        Row counts that differ; fewer than four rows; rows that are all equal; a bandwidth of 0 or less.
 
     Examples
     --------
@@ -535,7 +535,7 @@ def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | 
     Raises
     ------
     SpaceError
-        As `linear_cka`.
+        The errors of `linear_cka`.
 
     Examples
     --------
@@ -596,7 +596,7 @@ def mutual_knn(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+        Row counts that differ; fewer than four rows; rows that are all equal; k above n − 1.
 
     Examples
     --------
@@ -634,7 +634,7 @@ def cycle_knn(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+        Row counts that differ; fewer than four rows; rows that are all equal; k above n − 1.
 
     Examples
     --------
@@ -673,8 +673,8 @@ def cknna(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, k above n − 1, or so few mutual neighbours
-        within one space that the HSIC of this space is not above 0.
+        Row counts that differ; fewer than four rows; rows that are all equal; k above n − 1; so few mutual
+        neighbours within a space that the HSIC of this space is not above 0.
 
     Examples
     --------
@@ -740,7 +740,7 @@ def second_order_cosine(
     Raises
     ------
     SpaceError
-        Row counts that differ, fewer than four rows, equal rows, k above n − 1.
+        Row counts that differ; fewer than four rows; rows that are all equal; k above n − 1.
 
     Examples
     --------

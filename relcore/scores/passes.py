@@ -100,7 +100,7 @@ class RowRoles:
         return self.n - len(self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
-        """The roles if these rows are also left out. They have no queries."""
+        """The roles after these rows are also left out. There are no queries."""
         return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
 
 
@@ -117,7 +117,8 @@ def to_kept_index(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
 
 
 class Search(NamedTuple):
-    """A search: queries from one space, and their k nearest rows in a space (0 source, 1 target).
+    """A search for the k nearest rows in the space `base`, with queries from the space `queries` (0 source, 1
+    target).
 
     If `alone`, the query is one of the searched rows and is left out of its k nearest rows. Equally near rows
     are then ordered at random, differently in each space; in the order of rows, ties would agree between the
