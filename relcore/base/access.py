@@ -42,8 +42,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AccessContext:
-    """The rights of one app session: its folder of uploads, the keys of the results that it stored, and the
-    reason why it may not read other places."""
+    """The rights of one session of the app. It holds the session's folder of uploads, the keys of the results
+    that the session stored, and a text that says why it may not read other places."""
 
     uploads: Path | None = None
     made: Container[str] = ()
@@ -117,7 +117,7 @@ def data_folder() -> Path | None:
 
 
 def check_environment() -> None:
-    """Raise a SpaceError if an environment variable has an invalid value; call this at start."""
+    """Raise a SpaceError if an environment variable has an invalid value. Call this when a program starts."""
     for name in (ENVIRONMENT, NO_TOKEN, environment.CONFINED):
         environment.flag(name)
     chosen_token()
@@ -367,5 +367,5 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
 
 
 def lines_in(text: str) -> list[str]:
-    """Split text into lines; a trailing newline adds no empty line."""
+    """Split a text into lines. A newline at its end adds no empty line."""
     return _LINE_END.split(text.removesuffix("\n"))

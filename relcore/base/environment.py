@@ -28,7 +28,8 @@ def flag(name: str) -> bool:
 
 
 def number(name: str, usual: float, most: float) -> float:
-    """The number in a variable, above 0 and below `most`; `usual` if it is not set."""
+    """The number in a variable; `usual` if the variable is not set. The number must be above 0 and below
+    `most`."""
     text = os.environ.get(name) or str(usual)
     try:
         value = float(text)
@@ -46,7 +47,7 @@ def gpu_bytes() -> int:
 
 
 def store_bytes() -> int:
-    """The maximum size of the store in bytes, from RELSCOPE_STORE_GB; default 10 GB."""
+    """The maximum size of the store in bytes, from RELSCOPE_STORE_GB; 10 GB by default."""
     return int(number(STORE_GB, 10, 1e6) * 1e9)
 
 
@@ -118,7 +119,7 @@ def resolve(name: str | None = None) -> str:
     Raises
     ------
     SpaceError
-        An unknown name; a GPU that this machine lacks.
+        The name is unknown, or this machine lacks the GPU.
     """
     # "auto" is the default of public functions, so it must follow --device and RELSCOPE_DEVICE.
     name = chosen() if name in (None, "auto") else _need_device_name(name, "device")
@@ -142,7 +143,8 @@ def torch_name(name: str | None = None) -> str:
 
 
 def device_in_words() -> str:
-    """The chosen device in words, for --version and the session: ``"cpu"``, ``"cuda (NVIDIA H100)"``."""
+    """The chosen device in words, such as ``"cpu"`` or ``"cuda (NVIDIA H100)"``. --version and the page of
+    the session show it."""
     name = resolve()
     if not name.startswith("cuda"):
         return name

@@ -33,7 +33,7 @@ def quote(items: Sequence[str]) -> str:
 
 
 def did_you_mean(text: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'a' or 'b'?"``, or "" if no known name is similar."""
+    """A suggestion such as ``"; did you mean 'a' or 'b'?"``. If no known name is similar to the text, ""."""
     from difflib import get_close_matches
 
     near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
@@ -185,7 +185,7 @@ def and_list(names: Iterable[Any]) -> str:
 
 
 def in_cell(value: float) -> str:
-    """The number with two decimals, or more if it is small: ``.78``, ``.004``; "" for NaN."""
+    """The number with two decimals, such as ``.78``. A small number has more (``.004``). NaN gives ""."""
     return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
 
 

@@ -119,7 +119,7 @@ _TYPES = {
 
 
 def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
-    """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
+    """Convert dataclasses, mappings, tuples, strings and numbers to plain JSON. Equal values give equal JSON.
 
     Arrays of numbers are put into `arrays` under a name that tells their place, and the JSON holds that name.
     An array of strings becomes a list. Without `arrays`, every array becomes a list.

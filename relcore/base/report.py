@@ -32,8 +32,7 @@ class Table:
 
     Attributes
     ----------
-    name : str Key of the table in JSON; "" if only people read it.
-    rows : DataFrame, optional
+    name : str The key of the table in JSON; "" if only people read the table. rows : DataFrame, optional
         The values with all digits, for machines.
     shown : rows of texts
         The cells that people read; the first row is the head. Empty if only machines read the table.
@@ -79,7 +78,8 @@ class Table:
         return "".join([*parts, f"<p><small>{escape(self.caption)}</small></p>" * bool(self.caption)])
 
     def markdown(self) -> str:
-        """The table in GitHub's Markdown; no cell can become a link, a mention or HTML."""
+        """The table in GitHub's Markdown. Cells are escaped, so that none becomes a link, a mention or
+        HTML."""
         if not self.shown:
             return ""
         head, *rows = self.shown
@@ -102,7 +102,7 @@ class Report:
     facts : name → value
         Values that the JSON contains besides the tables.
     notes : texts
-        What readers must know before they rely on the numbers.
+        Facts that readers must know before they rely on the numbers.
     figures : name → function that draws an `Exportable`
         The figures of the result. --recipe writes the recipe of the first figure, and a notebook shows that
         figure.

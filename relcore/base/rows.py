@@ -32,7 +32,7 @@ def is_constant(array: np.ndarray) -> bool:
 
 @dataclass(eq=False)
 class MadeOnce(Generic[Made]):
-    """A function of an array, called once for each read-only array.
+    """A wrapper of a function of an array. For each read-only array, the function is called only once.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class FileStamp(NamedTuple):
     def need_unchanged(self) -> None:
         """Raise a SpaceError if the file was rewritten or truncated since the stamp was taken.
 
-        A removed or replaced file is harmless: a memory map keeps the old content.
+        If the file was removed or replaced, there is no error, because a memory map keeps the old content.
         """
         with suppress(OSError):
             if Path(self.path).stat().st_ino == self.inode:
@@ -227,7 +227,7 @@ class FileStamp(NamedTuple):
 
 
 class Origin:
-    """The source of mapped rows, with cached facts about them; `relcore.files.reading` caches more."""
+    """The source of mapped rows. Subclasses in `relcore.files.reading` cache facts about the rows."""
 
     stamp: FileStamp | None = None
 

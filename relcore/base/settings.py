@@ -60,7 +60,7 @@ class Setting:
     nargs : str
         How many values a command takes: "?", "*" or "+" for an argument, "append" for a repeatable option.
     note : function of the value → str
-        A caption beneath the widget.
+        Returns the caption beneath the widget.
     more : bool
         Whether a form shows the setting under "More settings".
     written : bool

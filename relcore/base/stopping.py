@@ -44,7 +44,7 @@ def stop(number: int, _: "Any" = None) -> None:
 
 
 def print_stopped() -> int:
-    """Print the line, once for all signals, and return the exit code."""
+    """Print `LINE`, only once even after several signals, and return the exit code."""
     if not stopped or "said" not in _done:
         _done.add("said")
         try:
@@ -92,7 +92,7 @@ def stop_gracefully() -> None:
 
 
 def block_signals() -> None:
-    """Hold signals back until the program that replaces this one can handle them."""
+    """Block signals. They are delivered when the program that replaces this one can handle them."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 

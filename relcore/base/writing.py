@@ -92,7 +92,8 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
-    """A new folder that gets its name once all its files are complete and on disk.
+    """Within the block, a new folder. It gets its name at the end, when all its files are complete and on
+    disk.
 
     If the folder already exists, the new files are moved into it, with the file `last` at the end.
     """
@@ -137,7 +138,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder; errors are ignored."""
+    """Remove a file or a folder. Errors are ignored."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -146,7 +147,7 @@ def remove(path: Path) -> None:
 
 
 def own_name() -> str:
-    """A new name that contains the machine and the process that own the file."""
+    """A new file name that tells the machine and the process that own the file."""
     return "~".join((socket.gethostname(), str(os.getpid()), _began(os.getpid()), uuid.uuid4().hex))
 
 

@@ -639,7 +639,7 @@ def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
-    """The spec of the same space whose unscored rows are exactly these."""
+    """The spec of the same space in which the rows with these ids, and no others, are not scored."""
     return _with_list(spec, UNSCORED, sorted(set(ids)))
 
 
@@ -944,7 +944,7 @@ def place_of(spec: SpaceSpec) -> StorePlace:
 
 
 def encode_again(spec: SpaceSpec, store: Store, report: Progress | None = None) -> None:
-    """Make sure that the encoding which a spec names is in the store.
+    """Compute the encoding that a spec names, if the store lacks it.
 
     Raises a SpaceError if the dataset or the encoder's files have changed, and the errors of `encode`.
     """

@@ -223,7 +223,8 @@ EXAMPLES = {
 def example_spaces(
     name: str, finished: BundledResults | None
 ) -> tuple[list[SpaceSpec], FinishedGroup | None]:
-    """The specs of an example's encodings, and when they were computed; none if one is missing.
+    """Return the specs of an example's encodings, and the group of bundled results that holds them. If an
+    encoding is missing, there are no specs.
 
     Examples
     --------

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 class Task(ABC, Generic[Result]):
     """A computation that is determined by its settings and spaces: if these are equal, the results are equal.
 
-    Subclasses are frozen dataclasses of the settings. They name the dataclass that `run` returns, which
+    Subclasses are frozen dataclasses of the settings. They name the dataclass that `run` returns and that
     `relcore.base.records` stores: ``class Migration(Task[MigrationResult], kind="migration", title=…)``.
 
     Attributes

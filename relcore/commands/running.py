@@ -168,11 +168,11 @@ class Command:
     Attributes
     ----------
     run : function of the parsed options that returns a report
-    kinds : dataclasses whose fields are its options; of fields with one name the first counts
-    about : sentences
+    kinds : dataclasses whose fields are the options; if a name repeats, its first field counts
+    about : sentences that explain the command
     examples : calls, without the name of the command
-    output : help of ``-o``; "" if it writes the report or nothing
-    suffixes : option that names a file to write → the suffixes that it may have
+    output : help of ``-o``; "" if the command writes only its report, or nothing
+    suffixes : the allowed suffixes of each file that is written, by the option that names the file
     more : function that adds options that no field can declare
     """
 

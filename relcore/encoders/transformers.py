@@ -99,7 +99,8 @@ def _first_line(error: Exception) -> str:
 
 
 def where_of_model(name: str) -> str:
-    """A form's note on a model that is not a local folder; "" for a folder or an empty name."""
+    """The note that a form shows below the name of a model. It tells where the model is searched for. "" for
+    a local folder and for an empty name."""
     try:
         if not name or hub_folder(name):
             return ""
@@ -248,7 +249,8 @@ class PretrainedEncoder(Layered):
         The layers that are encoded. 0 is the embedding, 1 is the first block or stage, and so on. -1 is the
         last one, after the model's final norm.
     pooling : "mean", "cls" or "pooled"
-        The mean over tokens or patches, the first token, or the model's pooled output.
+        "mean" is the mean over tokens or patches, "cls" is the first token, and "pooled" is the model's
+        pooled output.
     """
 
     model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)

@@ -527,7 +527,8 @@ class SweptVision(_Classifier):
 
 @dataclass(frozen=True)
 class SplitPictures:
-    """Grey pixels (n, 1, height, width), standardised over the training rows."""
+    """Grey pixels (n, 1, height, width), standardised by the mean and deviation of the training rows, with
+    classes and the three parts of the rows."""
 
     pixels: np.ndarray
     classes: np.ndarray

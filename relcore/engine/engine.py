@@ -289,7 +289,7 @@ _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133
 
 
 def _as_signed(number: int) -> int:
-    """The signed 64-bit number with the same bits as this unsigned one."""
+    """The signed 64-bit number that has the same bits as this unsigned number."""
     number %= 1 << 64
     return number - (1 << 64 if number >> 63 else 0)
 

@@ -295,7 +295,7 @@ _MOST_CLASSES = 50
 
 
 def names_ids(name: str) -> bool:
-    """Whether a column's name stands for ids of the rows."""
+    """Whether the name of a column suggests that it holds ids."""
     plain = name.strip().lower()
     return plain in (*_USUAL["ids"], *_WORDS) or plain.endswith(("_id", "uuid", "uid"))
 
@@ -391,7 +391,7 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
 
 
 def size_in_words(n: int | None, dimension: int | None, limit: int | None = None) -> str:
-    """The known size of a space in words, ``"12 rows × 4 dimensions"``."""
+    """The size of a space in words, as far as it is known: ``"12 rows × 4 dimensions"``."""
     n = n if n is None or limit is None else min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
     return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)

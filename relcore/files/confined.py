@@ -88,7 +88,7 @@ def _forget() -> None:
 
 
 def offers() -> str:
-    """A sentence on how files are confined on this machine."""
+    """A sentence that tells how the parsing of files is confined on this machine."""
     if not hasattr(os, "fork"):
         return "files are parsed without confinement: this system has no fork"
     offered = {"Landlock": landlock_version(), "seccomp": refuses_calls()}

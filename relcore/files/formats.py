@@ -196,7 +196,7 @@ class Description:
     """The matrices of a file, their shapes (n, d) if the header tells them, and the name of the default
     matrix.
 
-    The only matrix of a file may be called "".
+    If a file has only one matrix, its name may be "".
     """
 
     matrices: dict[str, Shape] = field(default_factory=dict)

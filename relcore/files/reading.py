@@ -1,12 +1,12 @@
 """Read a vector file, or a folder of such files, as a `LatentSpace` with the files beside it; and write one.
 
-- .npy: a matrix; ids from `<stem>.ids.txt` beside it, one per line
-- .npz .pt .pth: `vectors`, or the only matrix, and `ids`, `labels`, `counts` if present
-- .safetensors: the same, ids and labels as UTF-8 lines; of a model its token embeddings
-- .parquet .arrow .feather .csv .tsv .jsonl: number columns, or one column of lists, and a text column of ids
-- a folder: of `datasets.save_to_disk`, or of the shards of one table
-- .bin .vec .txt, also .gz: word2vec, fastText's .vec, GloVe
-- .faiss .index: a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat, IVFFlat
+- .npy: a matrix; the ids are the lines of `<stem>.ids.txt` beside it
+- .npz .pt .pth: the array `vectors` or the only matrix, with `ids`, `labels` and `counts` if present
+- .safetensors: the same, with ids and labels as UTF-8 lines; for a model, its token embeddings
+- .parquet .arrow .feather .csv .tsv .jsonl: columns of numbers or one column of lists, and a column of ids
+- a folder: written by `datasets.save_to_disk`, or with the shards of one table
+- .bin .vec .txt, also as .gz: vectors of word2vec, fastText (.vec) and GloVe
+- .faiss .index: a faiss index of whole vectors (Flat, IDMap with its ids, HNSWFlat, IVFFlat)
 """
 
 from __future__ import annotations

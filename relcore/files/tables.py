@@ -754,7 +754,7 @@ class ArrowTable(_TypedTable):
         return Regions(parts, (self.names[places[0]],)) if rows else None
 
     def _region(self, column: Any) -> tuple[int, str, tuple[int, int]] | None:
-        """The position of a column's lists in the mapped file; None if they cannot be mapped."""
+        """The position, in the mapped file, of the lists of a column; None if they cannot be mapped."""
         kind = column.type
         if not _is_list(kind) or not types.is_floating(kind.value_type) or column.null_count:
             return None
@@ -825,7 +825,7 @@ def _fixed_width(kind: Any) -> int | None:
 
 
 def is_vectors(kind: Any, of: Callable[[Any], bool] = _is_number) -> bool:
-    """Whether an Arrow type is a list of numbers, or of items that `of` accepts."""
+    """Whether an Arrow type is a list whose items are accepted by `of`. By default, items must be numbers."""
     return _is_list(kind) and of(kind.value_type)
 
 

@@ -44,11 +44,10 @@ class ReductionSpec:
     align : bool
         Whether the other pictures are rotated, mirrored and scaled onto the first one, for display only (see
         `relcore.represent.translation.align`).
-    n_neighbors, min_dist : UMAP's; `n_neighbors` is cut to n - 1.
-    perplexity : t-SNE's; cut to (n - 1) / 3.
-    metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
-    max_points : The largest number of rows that t-SNE draws. They are a random sample, and all other rows are
-    NaN. random_state : int
+    n_neighbors, min_dist : Settings of UMAP. `n_neighbors` is at most n - 1. perplexity : A setting of t-SNE.
+    It is at most (n - 1) / 3. metric : "cosine" or "euclidean". UMAP and t-SNE use it; PCA is always
+    Euclidean. max_points : The largest number of rows that t-SNE draws. They are a random sample, and all
+    other rows are NaN. random_state : int
         If there are more than 50,000 rows, it also draws those on which UMAP is fitted.
     """
 

@@ -203,7 +203,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
 
 @cache
 def warn_of_open(address: str) -> None:
-    """Warn once if other machines can reach the scheduler without a certificate."""
+    """Warn, once, if other machines can reach the scheduler without a certificate."""
     host = urlsplit(address).hostname or ""
     if address.startswith("tcp://") and host not in ("localhost", "::1") and not host.startswith("127."):
         _log.warning(
@@ -574,7 +574,8 @@ class LocalCluster:
         self._end(patience)
 
     def _end(self, patience: float) -> None:
-        """Wait at most `patience` seconds for the processes, kill the others, and remove the folder."""
+        """Wait at most `patience` seconds until the processes end, kill those that have not ended, and remove
+        the folder."""
         self._ends = True
         if _signal_until_ended(self._groups, 0, patience):
             _signal_until_ended(self._groups, signal.SIGKILL, 5.0)

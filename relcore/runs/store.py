@@ -512,8 +512,9 @@ _TOO_SHORT = 0.05  # an estimate was too short if only this share of it is left;
 
 
 class TimeLeft:
-    """An estimate of the seconds left. It falls with the clock, and each report corrects it a little. A lower
-    count or a new total starts a new estimate. `expected` is the total time in seconds."""
+    """An estimate of the seconds left. As time passes, the estimate decreases, and each report corrects it a
+    little. If the count decreases or the total changes, a new estimate starts. `expected` is the total time
+    in seconds."""
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now

@@ -745,7 +745,7 @@ class ShardedPair(RowPair):
     """A pair of spaces whose rows are read by shard. As in a `Match`, rows that are zero in one of the spaces
     are left out.
 
-    Classes are ignored if most rows have no label, or if there are too many classes.
+    If most rows have no label, or if there are too many classes, classes are ignored.
     """
 
     def __init__(

@@ -273,7 +273,8 @@ def beside(place: str, name: str) -> str:
 
 @contextmanager
 def replacing(url: str) -> Iterator[BinaryIO]:
-    """A file that appears under its name only once it is complete, and never after an error.
+    """Within the block, a file to write. It appears under its name only when it is complete. After an error,
+    it does not appear.
 
     A local file is written under another name and then renamed. Object stores show an object only after it is
     closed.

@@ -62,7 +62,7 @@ class RowNumbers(Sequence[str]):
 
 
 def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
-    """Ids or labels (n,) as Python strings, read-only.
+    """Ids or labels (n,) as a read-only array of Python strings.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class StorePlace:
     Attributes
     ----------
     kind : str
-        A name of `relcore.base.names.INDEXES`.
+        The kind of store, a name in `relcore.base.names.INDEXES`.
     where : str
         The path of a file or a folder, or the address of a server.
     table : str
@@ -762,7 +762,7 @@ def _table(base: Any, place: StorePlace, target: Target) -> Any:
 def _reader(
     place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress, schema: Any = None
 ) -> Any:
-    """The rows as a stream of Arrow batches."""
+    """The blocks of rows as a stream of Arrow batches."""
     tables = tables_of(place.text, blocks, schema)
     first = next(tables)
 
@@ -790,7 +790,7 @@ def _tables(base: Any) -> list[str]:
 
 @contextmanager
 def _clear_errors(where: str) -> Iterator[None]:
-    """Turn any error of the library into a SpaceError with the place."""
+    """Within the block, turn any error of the library into a SpaceError that names the place."""
     try:
         yield
     except SpaceError:

@@ -621,8 +621,8 @@ class PaperRun:
     """One run in the list relcore/data/papers/runs.json.
 
     The settings are options of its study. `study` is "" for runs of an earlier version of Relscope. Runs on
-    `words`, the bundled spaces, can be opened on a page. `version` is raised whenever the same settings give
-    other numbers than before.
+    the data "words", which are the bundled spaces, can be opened on a page. `version` is raised whenever the
+    same settings give other numbers than before.
     """
 
     title: str

@@ -589,7 +589,7 @@ class StudyRuns:
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """Expected seconds until the missing runs are done."""
+        """The expected seconds until the missing runs are done."""
         begun = sum(share * plan for share, plan in self._shares(queue, running))
         expected = self.expected(queue.store, queue.n_workers, own=here)
         return max(0.0, expected * self.pace(queue.store) - begun / queue.n_workers)
@@ -597,8 +597,8 @@ class StudyRuns:
     def _shares(
         self, queue: JobQueue, running: Sequence[tuple[Job, JobStatus]]
     ) -> Iterator[tuple[float, float]]:
-        """For each running run, the share of it that is done by the clock or by its own count, at most .9,
-        and its expected seconds."""
+        """For each run that is computed now, yield the share that is done, at most .9, and its expected
+        seconds. The share is known from the clock or from the run's own count."""
         pace = self.pace(queue.store)
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
         for job, status in running:
