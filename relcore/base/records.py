@@ -63,7 +63,7 @@ def read_file(path: Path, what: str) -> Any:
     if size > MOST_BYTES:
         raise SpaceError(
             f"{path}: expected {what} of at most {MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it"
-            " this file?"
+            " the right file?"
         )
     return parse(path.read_bytes(), str(path), what)
 

@@ -296,10 +296,10 @@ class CheckOptions:
 
 @command(
     (CheckOptions, CheckRows, Results),
-    "Exact marks tell how numbers were stored; --trusted ranks rows by the axes that the right model hardly"
-    " uses; and without any reference parts of the collection are compared by these axes. Each level says"
-    " what it cannot see. The exit code is 1 if two models were found, if rows were stored"
-    " differently, or if a trusted passport's anchors have other vectors; 2 after an error.",
+    "Exact marks tell how numbers were stored. With --trusted, rows are ranked by the axes that the right"
+    " model hardly uses. Without it, parts of the collection are compared by these axes. Each level says"
+    " what it cannot detect. The exit code is 1 if two models were found, if rows were stored"
+    " differently, or if the anchors of a trusted passport have other vectors. It is 2 after an error.",
     (
         "lancedb:store#notes --trusted minilm.safetensors -o rows.csv",
         "vectors.npz --again embedded.npz --repair repaired.npz",
@@ -475,8 +475,8 @@ class AvailableOptions:
     file: str = setting(
         metavar="FILE",
         nargs="?",
-        help="a vector file or a folder of them: show rows and dimensions; of a table, what each of its"
-        " columns is read as",
+        help="a vector file or a folder of them: show its rows and dimensions, and the role of each column"
+        " of a table",
     )
     data: Path = setting(
         None,
@@ -487,10 +487,10 @@ class AvailableOptions:
 
 @command(
     (AvailableOptions, Printed),
-    "Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after"
-    " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the"
-    " options are id_column, label_column, count_column, ignore with names separated by commas, and"
-    " matrix for a file with several.",
+    "Nothing is downloaded. For a table, the role of each column is shown. To choose roles, add options to"
+    " the table's name, here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE. The options"
+    " are id_column, label_column, count_column, and ignore (names, separated by commas). If a file has"
+    " several matrices, the option matrix chooses one.",
     ("--data ~/vectors", "words.csv", "words.csv#id_column=word#ignore=year,note"),
 )
 def run_available(options: argparse.Namespace) -> Report:

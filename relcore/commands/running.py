@@ -383,8 +383,8 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
         return int(text)
     if re.fullmatch(r"[+-]\d+(\.\d*)?", text.strip()):
         raise SpaceError(
-            f"--anchors: expected a number from 0, a file of ids or ids, got {text!r:.40}; write an id that"
-            " looks so into a file"
+            f"--anchors: expected a number from 0, a file of ids or ids, got {text!r:.40}; write ids that"
+            " look like numbers into a file"
         )
     if (path := _path_of(text)).is_file():
         if (ids := _ids_in(path)) is None:
@@ -704,7 +704,7 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
     """
     if options.strategy != "random":
         raise SpaceError(
-            f"--strategy: expected 'random', which shards are read for, got {options.strategy!r}; choose"
+            f"--strategy: expected 'random' for folders of shards, got {options.strategy!r}; choose"
             " anchors in a sample of the rows, and name their ids with --anchors"
         )
     if suspects_of(options):

@@ -33,7 +33,7 @@ from relcore.stores.index import parse_place
 class AppOptions:
     spaces: tuple[str, ...] = setting(metavar="SPACE", nargs="*", help=SPACE_HELP)
     port: int | None = setting(
-        None, low=0, high=65535, help="Where the app listens; default 8501, or the next free port."
+        None, low=0, high=65535, help="Port of the app. Default: 8501, or the next free port."
     )
     share: bool = setting(
         False,
@@ -42,14 +42,12 @@ class AppOptions:
     )
     no_token: bool = setting(
         False,
-        help="Let everybody in who reaches the port, other accounts of this machine, too. By default a"
-        " browser must show a token once: that of the printed link, which is new at each start, or"
-        " $RELSCOPE_TOKEN.",
+        help="Admit everybody who can reach the port, including other accounts of this machine. By default a"
+        " browser must show a token once. It is $RELSCOPE_TOKEN, or a new one in the link that each start"
+        " prints.",
     )
     no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the link.")
-    shards: bool = setting(
-        False, help="Open each folder as one space of shards, also where it has fewer rows."
-    )
+    shards: bool = setting(False, help="Open each folder as one space of shards, even if it has few rows.")
     sample: int = setting(
         200_000,
         low=1,

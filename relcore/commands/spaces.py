@@ -163,10 +163,10 @@ class _PrintThresholds(argparse.Action):
 @command(
     (DriftOptions, ByRow, DriftCheck, Results, Scheduler),
     "Two situations are judged. Everything is new: rows and queries are embedded by the new version, so"
-    " that shift, scale and rotation do not matter. New queries, old vectors: they matter. Both raise"
-    " an alarm if one row that was whole is missing, zero, repeated or out of place, or more dimensions"
-    " constant; rows that only the new version has are left out. The exit code is 1 after an"
-    " alarm, 0 without one, 2 after an error.",
+    " shift, scale and rotation do not matter. New queries, old vectors: these do matter. Both raise an"
+    " alarm if a row that was valid is missing, zero, repeated or out of place, or if more dimensions are"
+    " constant. Rows that only the new version has are left out. The exit code is 1 after an alarm, 0"
+    " without one, 2 after an error.",
     (
         "v1.npz v2.npz --gate everything-new --format markdown > drift.md",
         "--print-thresholds > thresholds.toml",
@@ -214,11 +214,11 @@ class LinkOptions:
     pairs: str = setting(
         None,
         metavar="FILE|N|none",
-        help="Known pairs: a file of links, or with one pair per line, separated by a tab or “=”; with --hide"
-        " also a number to draw, as by --seeds. Default: none.",
+        help="Known pairs: a file of links, or a file with one pair per line, separated by a tab or “=”. With"
+        " --hide, it can be a number of pairs to draw, as with --seeds. Default: none.",
     )
     hide: bool = setting(
-        False, help="An experiment: hide which rows have the same id, and compare what is found with it."
+        False, help="An experiment: hide which rows have the same id, and score the links by these ids."
     )
 
 

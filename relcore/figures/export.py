@@ -70,7 +70,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
         if size > _LARGEST:
             raise SpaceError(
                 f"{name}: expected a figure with a recipe inside, at most {_LARGEST >> 20} MB, got"
-                f" {size >> 20:,} MB; is it this file?"
+                f" {size >> 20:,} MB; is it the right file?"
             )
         data = path.read_bytes()
     try:

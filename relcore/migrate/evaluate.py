@@ -115,7 +115,7 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
         if len(grades) > MOST_JUDGEMENTS:
             raise SpaceError(f"{where} {MOST_JUDGEMENTS:,} judgements at most, got more; sample the queries")
     if not grades:
-        raise SpaceError(f"{name}: expected TREC judgements, got none; is it this file?")
+        raise SpaceError(f"{name}: expected TREC judgements, got none; is it the right file?")
     return tuple(JudgedQuery(query, row, grade) for (query, row), grade in grades.items())
 
 

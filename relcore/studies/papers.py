@@ -620,9 +620,9 @@ def _measured_record(number: Number) -> dict[str, Any]:
 class PaperRun:
     """One run in the list relcore/data/papers/runs.json.
 
-    The settings are options of its study. `study` is "" for runs of an earlier version of Relscope. Runs on
-    the data "words", which are the bundled spaces, can be opened on a page. `version` is raised whenever the
-    same settings give other numbers than before.
+    The settings are options of its study. `study` is "" for runs of an earlier version of Relscope. `words`
+    says that it ran on the bundled word spaces, so that it can be opened on a page. `version` is raised
+    whenever the same settings give other numbers than before.
     """
 
     title: str
