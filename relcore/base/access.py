@@ -315,7 +315,7 @@ def encodable(data: Any) -> Any:
 
 MARK = "\ufeff"
 _MOST_BYTES = 64 << 20
-_LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, which is a word of GloVe's
+_LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also splits at U+0085, which is a word in GloVe's files
 
 
 def read_lines(path: Path, what: str) -> list[str]:
@@ -362,7 +362,7 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
             f"{where}: expected {what} without line breaks and zero bytes, got one with some; write .parquet"
             " instead"
         )
-    # The reader drops one mark at the start of a file.
+    # The reader drops one byte order mark at the start of a file.
     return f"{MARK * (first and text.startswith(MARK))}{text}\n".encode()
 
 

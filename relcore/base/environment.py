@@ -55,9 +55,9 @@ def wrong(name: str, expected: str, text: str) -> SpaceError:
     return SpaceError(f"{name}: expected {expected}, got {text!r:.80}; correct it or unset it")
 
 
-# The device: one choice for the process.
+# The device. There is one choice for the whole process.
 
-GPU = "GPU"  # the Dask resource that one worker of a machine has
+GPU = "GPU"  # the name of a Dask resource, which only one worker of a machine has
 _NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
 
 

@@ -71,7 +71,7 @@ def need_whole(settings: Any, **least: int) -> None:
             raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r:.80}")
 
 
-# Optional libraries, installed by an extra such as ``pip install "relscope[text]"``.
+# Optional libraries. An extra installs them, for example ``pip install "relscope[text]"``.
 
 
 EXTRAS = {

@@ -244,7 +244,7 @@ _METRICS = {
         of=("spaces",),
         needs=("k", "n_queries"),
     ),
-    # The measures of the literature, each a `scores.measures.Measure`; docs/measures.md shows them.
+    # Measures from the literature. Each is a `scores.measures.Measure`; docs/measures.md lists them.
     "svcca": MetricName(
         "SVCCA",
         ".scores.measures:SVCCA",
@@ -325,7 +325,7 @@ DELTA = (
     0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 )
 
-# Maps from a new model's queries to an old model's vectors, each a `migrate.estimators.Adapter`.
+# Maps from a new model's queries to an old model's vectors. Each is a `migrate.estimators.Adapter`.
 ADAPTERS = {
     "whitened": Named(
         "Relative, whitened",
@@ -344,7 +344,7 @@ ADAPTERS = {
     ),
     "ridge": Named("Ridge", ".migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
 }
-# Choices of version 0.2.0 that were removed, by the setting's name.
+# Choices of version 0.2.0 that were removed, by the name of their setting.
 FORMER_CHOICES = {
     "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
     "method": ("similarities",),
@@ -354,7 +354,7 @@ FORMER_CHOICES = {
 }
 
 
-# Files of vectors by their suffix, each a `files.formats.Format`.
+# The format of files of vectors, by their suffix. Each is a `files.formats.Format`.
 @dataclass(frozen=True)
 class FormatName(Named):
     """A `files.formats.Format`, registered under the ending of its files.
@@ -607,7 +607,7 @@ _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "mem
 
 @cache
 def _entry_points() -> Any:
-    from importlib.metadata import entry_points  # takes a tenth of a second, so only when it is needed
+    from importlib.metadata import entry_points  # importing it takes a tenth of a second
 
     return entry_points()
 

@@ -183,7 +183,7 @@ def delimited_text(rows: pd.DataFrame, sep: str = ",") -> str:
     """The rows as delimited text whose first line holds the column names. Texts are quoted if necessary.
     `load_space` and `read_links` read the same cells back."""
     text = rows.to_csv(sep=sep, index=False, lineterminator="\n")
-    # Python's writer does not quote a lone carriage return, which readers take for the end of the row.
+    # Python's writer does not quote a lone carriage return, but readers would take it for the end of a row.
     return rows.to_csv(sep=sep, index=False, lineterminator="\n", quoting=2) if "\r" in text else text
 
 

@@ -181,7 +181,7 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
 
 
-# Matrices on disk: their rows are read and converted to float32 block by block, when they are used.
+# Matrices on disk. Their rows are read when they are used, block by block, and converted to float32.
 
 BLOCK_ROWS = 4096
 _READERS = 8
@@ -454,7 +454,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 # Float32 can hold the sum of such squares over all columns and thousands of rows. A space with numbers
 # outside this range is refused on loading, so no later code checks the range.
 SMALLEST, LARGEST = 1e-12, 1e12
-NO_LENGTH = 2.0**-120  # smaller squared lengths have lost digits, so the row has no direction
+NO_LENGTH = 2.0**-120  # a smaller squared length has lost digits, so its row counts as having no direction
 _SAMPLED_ROWS = 64
 _ROWS_AT_ONCE = 4096
 
@@ -463,8 +463,8 @@ def out_of_range(given: np.ndarray) -> str:
     """Why these numbers are out of range, with the remedy. If they are in range, not finite or all zero,
     ""."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
-        # One fast pass settles most spaces: the largest number lies between the root mean square and the root
-        # of the sum of squares.
+        # One fast pass decides for most spaces, because the largest number lies between the root mean square
+        # and the root of the sum of squares.
         with np.errstate(over="ignore"):
             total = float(np.vdot(given, given))
         if SMALLEST**2 * given.size < total < LARGEST**2:

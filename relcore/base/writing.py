@@ -118,7 +118,7 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
 
 def sweep(folder: Path) -> None:
     """Remove the remains of killed writers from a folder."""
-    with suppress(OSError):  # no permission to list it, or another writer removes it
+    with suppress(OSError):  # there is no permission to list it, or another writer removes it
         for left in folder.iterdir():
             if left.name.startswith(_HIDDEN) and is_orphaned(left, left.name.removeprefix(_HIDDEN)):
                 remove(left)
@@ -184,7 +184,7 @@ def _began(pid: int) -> str:
     return ""
 
 
-# Folders of this process in the temporary folder.
+# Folders that this process makes in the temporary folder.
 
 
 def temporary() -> tempfile.TemporaryDirectory:

@@ -33,7 +33,7 @@ from relcore.spaces.space import LatentSpace
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Datasets: the items that are encoded, and the specs that name them.
+# Datasets, which hold the items that are encoded, and the specs that name datasets.
 
 
 Kind = Literal["images", "texts"]
@@ -292,7 +292,7 @@ class Encoder(ABC):
     """
 
     kind: ClassVar[Kind]
-    version: ClassVar[int] = 1  # increase it when a change of code changes the vectors
+    version: ClassVar[int] = 1  # increased whenever a change of the code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
     by_length: ClassVar[bool] = False  # whether texts are sorted by length, because batches are padded
 
@@ -437,7 +437,7 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 _MOST_BYTES = 256 << 20
-# only these formats: Pillow would start Ghostscript on PostScript
+# Pillow may decode only these formats; for PostScript it would start Ghostscript
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
 
@@ -508,7 +508,7 @@ def _browser_image(image: Image) -> Image:
     return image.convert({"1": "L"}.get(image.mode, "RGBA" if image.has_transparency_data else "RGB"))
 
 
-# Pixels: pictures of any mode as 8-bit grey or RGB.
+# Pixels. Pictures of any mode are converted to 8-bit grey or RGB.
 
 Mode = Literal["L", "RGB"]
 _GREY = ("1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N")

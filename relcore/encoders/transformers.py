@@ -356,7 +356,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             f"model {spec.model!r}: expected a {wanted} model, got a {type(model).__name__}; choose a {other}"
             " encoder"
         )
-    # transformers fills missing weights with random numbers. Often only the pooler is missing.
+    # transformers replaces missing weights by random numbers. Often only the pooler is missing.
     pooled = spec.pooling == "pooled"
     missing = sorted(key for key in notes["missing_keys"] if pooled or not key.startswith("pooler."))
     if missing:

@@ -785,7 +785,7 @@ def _shrunk(xp: Any, A: Array, ridge: float, power: float) -> tuple[Array, Array
     wide = A.shape[0] <= A.shape[1]
     values, vectors = xp.linalg.eigh(A @ A.T if wide else A.T @ A)
     powers = (values.clip(0) + ridge) ** power
-    # f(A Aᵀ) A = A f(AᵀA), so the smaller matrix is enough.
+    # f(A Aᵀ) A = A f(AᵀA), so only the smaller of A Aᵀ and AᵀA must be decomposed.
     return (vectors * powers @ (vectors.T @ A) if wide else A @ (vectors * powers) @ vectors.T), values
 
 

@@ -132,7 +132,7 @@ class Npy(Format):
                 )
             (n, d), by_columns = (request.rows(path, *shape), shape[1]), fortran and 1 not in shape
             whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F") if by_columns else None
-            for rows in in_blocks(n, d * dtype.itemsize):  # not mapped: truncating the file would kill us
+            for rows in in_blocks(n, d * dtype.itemsize):  # not mapped: a truncated map kills a process
                 m = rows.stop - rows.start
                 block = whole[rows] if by_columns else np.fromfile(stream, dtype, m * d).reshape(m, d)
                 yield float32(block, path.name)
@@ -192,7 +192,7 @@ class Npz(Format):
                 for some in in_blocks(n, d * dtype.itemsize):
                     content = stream.read((some.stop - some.start) * d * dtype.itemsize)
                     yield float32(np.frombuffer(content, dtype).reshape(-1, d), what)
-                if n == rows:  # reading to the end of the member verifies its checksum
+                if n == rows:  # reading a member to its end verifies its checksum
                     stream.read()
             return texts
 

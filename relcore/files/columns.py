@@ -172,7 +172,7 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
         columns[index] = _index(values[index], has_ids, any(item.reason == TEXT_OR for item in others))
         has_ids = has_ids or columns[index].role == "ids"
     if run := _numbered_run(columns):
-        # A year or a price beside v0 … v95 would dominate every distance.
+        # If a year or a price beside v0 … v95 were a dimension, it would dominate every distance.
         reason = f"{OUTSIDE}{names[run[0]]} … {names[run[-1]]}"
         for place in {i for i, column in enumerate(columns) if column.role == "dimension"} - {*run}:
             columns[place] = Column(names[place], "left out", reason)
@@ -363,7 +363,7 @@ def assign_metadata(
     return Columns(tuple(columns))
 
 
-# Overviews for the pages and the command line
+# Overviews of tables, for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
 _FEW = 4  # longer series of columns of one role are listed in one line

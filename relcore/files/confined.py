@@ -60,7 +60,7 @@ def start() -> socket.socket | None:
                 quiet = {
                     "OPENBLAS_NUM_THREADS": "1",
                     "OMP_NUM_THREADS": "1",
-                    "TOKIO_WORKER_THREADS": "2",  # LanceDB's threads, whose stacks count as memory
+                    "TOKIO_WORKER_THREADS": "2",  # threads of LanceDB; their stacks count as memory
                     "LANCE_CPU_THREADS": "2",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
                     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc: reuse the memory of a block

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, get_type_hints
 
-if __name__ == "__main__":  # so nothing beside this file or in the working folder can be imported
+if __name__ == "__main__":  # nothing beside this file or in the working folder may be imported
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import msgspec
@@ -41,7 +41,7 @@ _FREE_BYTES, _TIMES_FILE = 1 << 30, 4
 _SECONDS, _BYTES_PER_SECOND = 60, 2 << 20
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
-_ARRAY = 1  # the code of an array in a message
+_ARRAY = 1  # marks an array in a message
 
 # For Landlock: the numbers of three system calls, and the bits of the rights that each version knows.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446

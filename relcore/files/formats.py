@@ -27,7 +27,7 @@ from relcore.base.names import FORMATS
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 
 _MOST = 2**63 - 1
-_EXACT = 2.0**53  # float64 holds every whole number up to this
+_EXACT = 2.0**53  # float64 can hold every whole number up to this one
 _WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
 _TEXTS = (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 

@@ -546,7 +546,7 @@ def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
 
 def _files(folder: Path) -> list[Path]:
     children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
-    # Links that lead out of the folder are refused.
+    # Symbolic links that lead out of the folder are refused.
     return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
 
 
@@ -783,7 +783,7 @@ def _read(
                 break
             d, end = vectors.shape[1] or block.shape[1], n + len(block)
             check_size(path, end, d, request.max_bytes)
-            if end > len(vectors):  # resizing a large block remaps its pages without a copy
+            if end > len(vectors):  # resizing a large array in place remaps its pages and copies nothing
                 vectors.resize((end * 9 // 8, d), refcheck=False)
             vectors[n:end], n = block, end
         if not n:

@@ -430,8 +430,8 @@ def _without_times(kind: Any) -> Any:
 
 
 def _pool() -> Any:
-    # Arrow allocates a block per column and returns most of it. With 40,000 columns, the holes take gigabytes
-    # of malloc's heap.
+    # For each column Arrow allocates a block, and then frees most of it. With 40,000 columns, the gaps take
+    # gigabytes of malloc's heap.
     with suppress(NotImplementedError):
         return pa.jemalloc_memory_pool()
     return None

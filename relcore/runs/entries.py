@@ -79,7 +79,7 @@ def _canonical(part: Any) -> Any:
     )
 
 
-# The folder of the store, from the environment.
+# The folder of the store, which the environment gives.
 
 ENVIRONMENT = "RELSCOPE_STORE"
 

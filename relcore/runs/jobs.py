@@ -330,7 +330,7 @@ class JobQueue:
             cluster.close()
 
     def _dispatch(self, job: Job) -> None:
-        # Dask learns durations by the part of a task's name before the dash.
+        # Dask estimates durations from earlier tasks whose names have the same part before the dash.
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
@@ -417,7 +417,7 @@ class JobQueue:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
                 stop = threading.Thread(target=self._withdraw, args=(token, job, job._future), daemon=True)
                 stop.start()
-                stop.join(10)  # not longer, because a scheduler that hangs never answers
+                stop.join(10)  # at most ten seconds, because a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task, then kill its worker. If the worker were killed first, Dask would retry the task."""
@@ -479,7 +479,8 @@ class LocalCluster:
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
-        # Dask's LocalCluster would import the user's script in each process, which fails under Streamlit.
+        # Dask's LocalCluster is not used: it imports the user's script in each process, which fails under
+        # Streamlit.
         from distributed import Security
         from distributed.deploy.subprocess import SubprocessCluster
         from distributed.system import MEMORY_LIMIT

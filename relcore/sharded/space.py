@@ -158,7 +158,7 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
     return block.vectors
 
 
-# Files of shards, on this machine or at an fsspec address.
+# The files of shards, which lie on this machine or at an fsspec address.
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _READABLE = "a file that can be read", "check the address"

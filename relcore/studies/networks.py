@@ -72,7 +72,7 @@ from relcore.studies.study import (
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
 MOST_ROWS, MOST_TRAIN = 2000, 4000  # numbers of held-out rows of each cell, and of training rows of the head
-_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: a CNN and a ViT; TF-IDF + SVD and MiniLM
+_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: CNN and ViT; TF-IDF + SVD and MiniLM
 _RECOVERED = ("cosine", "within", "accuracy", "condition", "kept", "chance")
 _LEVELS = ("procrustes", "not stitched", "most frequent class")
 

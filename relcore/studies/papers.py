@@ -146,7 +146,7 @@ def spread_of(number: Number) -> Spread | None:
     elif number.deviation and n:
         error, source = number.deviation / sqrt(n), "deviation over rows ÷ √n"
     elif n and least is not None and number.metric not in _CORRELATIONS:
-        # the standard error of the widest distribution on this range
+        # the standard error of the widest possible distribution on this range
         error, source = sqrt(max((1 - value) * (value - least), 0.0) / n), "at most, from n rows"
     else:
         return None
