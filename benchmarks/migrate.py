@@ -35,9 +35,9 @@ from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, TrainedEncod
 from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
 from relcore.encoders.transformers import MiniLM
 from relcore.migrate.evaluate import OPTIONS, Bootstrap, JudgedQuery, QueryScores
+from relcore.migrate.measurements import CheaperIndex, Codes
 from relcore.migrate.migration import WORTH_A_CHANGE, MigrationResult
 from relcore.migrate.price import Need
-from relcore.migrate.thresholds import CheaperIndex, Codes
 from relcore.runs.store import Store, silent
 
 RATES = Path(__file__).with_suffix(".md")

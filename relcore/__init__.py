@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.linking.link import link as link
     from relcore.linking.link import BootstrapSpec as BootstrapSpec
     from relcore.migrate import adapters as adapters
-    from relcore.migrate.thresholds import MigrationChart as MigrationChart
+    from relcore.migrate.measurements import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
         Migration as Migration,
         migrate as migrate,
@@ -105,7 +105,7 @@ _MODULES = {
     "Matrices": "figures.charts",
     "MatrixPanel": "figures.charts",
     "Migration": "migrate.migration",
-    "MigrationChart": "migrate.thresholds",
+    "MigrationChart": "migrate.measurements",
     "Passport": "passport.passport",
     "Procrustes": "represent.translation",
     "ProjectionSpec": "represent.translation",

@@ -37,7 +37,21 @@ from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
 from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
-from relcore.migrate.judging import Answer, BlindAnswers, BlindQuestion, questions, tally, with_answers
+from relcore.migrate.measurements import (
+    AFTER,
+    Answer,
+    BlindAnswers,
+    BlindQuestion,
+    CascadePrice,
+    CheaperIndex,
+    MigrationChart,
+    ThresholdChange,
+    ThresholdScores,
+    questions,
+    tally,
+    threshold_table,
+    with_answers,
+)
 from relcore.migrate.migration import (
     LEFT_OUT,
     NEIGHBOURS,
@@ -51,15 +65,6 @@ from relcore.migrate.migration import (
 )
 from relcore.migrate.migration import TASK as EXAMPLE
 from relcore.migrate.price import Rate
-from relcore.migrate.thresholds import (
-    AFTER,
-    CascadePrice,
-    CheaperIndex,
-    MigrationChart,
-    ThresholdChange,
-    ThresholdScores,
-    threshold_table,
-)
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import GuessedIds, LatentSpace, Match
 from relcore.studies.papers import commit_of

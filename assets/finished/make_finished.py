@@ -30,7 +30,7 @@ from relcore.encoders.encoder import TrainedEncoder
 from relcore.encoders.sentences import BUNDLED, load_words
 from relcore.linking.link import BootstrapSpec
 from relcore.migrate import migration
-from relcore.migrate.thresholds import ThresholdChange
+from relcore.migrate.measurements import ThresholdChange
 from relcore.runs.entries import FOLDER, bundled_results
 from relcore.runs.store import Context, Store
 from relcore.spaces.space import LatentSpace, match

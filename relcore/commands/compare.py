@@ -40,10 +40,17 @@ from relcore.compare.reports import ExactScores, comparison_report
 from relcore.engine.device import preload_torch
 from relcore.engine.engine import need_k
 from relcore.migrate.evaluate import read_qrels
-from relcore.migrate.judging import BlindAnswers, with_answers
+from relcore.migrate.measurements import (
+    AFTER,
+    FEWEST_QUERIES,
+    BlindAnswers,
+    CheaperIndex,
+    MigrationChart,
+    ThresholdChange,
+    with_answers,
+)
 from relcore.migrate.migration import Migration
 from relcore.migrate.price import Rate
-from relcore.migrate.thresholds import AFTER, FEWEST_QUERIES, CheaperIndex, MigrationChart, ThresholdChange
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import LIVE_QUERIES, class_labels, metrics_of_a_pair, score_forms
 from relcore.spaces.space import match

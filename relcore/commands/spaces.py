@@ -147,11 +147,6 @@ class DriftOptions:
     )
 
 
-def _add_thresholds(parser: argparse.ArgumentParser) -> None:
-    text = "print the default thresholds as a TOML file, and exit"
-    parser.add_argument("--print-thresholds", action=_PrintThresholds, nargs=0, help=text)
-
-
 class _PrintThresholds(argparse.Action):
     """An option that prints the default thresholds and ends the command, as --version does."""
 
@@ -171,7 +166,12 @@ class _PrintThresholds(argparse.Action):
         "v1.npz v2.npz --gate everything-new --format markdown > drift.md",
         "--print-thresholds > thresholds.toml",
     ),
-    more=_add_thresholds,
+    more=lambda parser: parser.add_argument(
+        "--print-thresholds",
+        action=_PrintThresholds,
+        nargs=0,
+        help="print the default thresholds as a TOML file, and exit",
+    ),
 )
 def run_drift(options: argparse.Namespace) -> Report:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()

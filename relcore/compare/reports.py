@@ -194,8 +194,7 @@ def disagreement(scores: Scores) -> str:
 def _mismatch_notes(scores: Scores, pair: Match) -> list[str]:
     """A note if rows that were paired by their order do not match."""
     ranks = [by_metric["mrr"] for by_metric in scores.values() if "mrr" in by_metric]
-    if not isinstance(pair.ids, RowNumbers) or not ranks:
-        return []
-    if any(score.null is None or score > score.null.high for score in ranks):
+    matched = any(score.null is None or score > score.null.high for score in ranks)
+    if matched or not ranks or not isinstance(pair.ids, RowNumbers):
         return []
     return ["Rows are paired by their order, and they do not match: find partners with relscope link."]

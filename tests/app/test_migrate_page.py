@@ -22,7 +22,7 @@ from app.workspace import History, Workspace
 from relcore.base.errors import short
 from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
 from relcore.cli import main
-from relcore.migrate.judging import MOST, Answer
+from relcore.migrate.measurements import MOST, Answer
 from relcore.migrate.migration import TASK, MigrationResult, starting_models
 from relcore.runs.entries import bundled_results
 from relcore.runs.store import Store

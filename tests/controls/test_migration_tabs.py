@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relcore.migrate.measurements import ThresholdChange
 from relcore.migrate.migration import Migration, losses_by_group
-from relcore.migrate.thresholds import ThresholdChange
 from relcore.spaces.space import LatentSpace
 
 DRAWS = 20

@@ -186,7 +186,7 @@ def _passport(ids: list[str], X: np.ndarray) -> Any:
 
 def _answers(ids: list[str], X: np.ndarray) -> Any:
     from relcore.base import records
-    from relcore.migrate.judging import Answer, BlindAnswers
+    from relcore.migrate.measurements import Answer, BlindAnswers
 
     said = BlindAnswers("bridge", tuple(Answer(one, (one,), (ids[0],), "keep") for one in ids))
     Path("answers.json").write_text(json.dumps(records.to_json(said), ensure_ascii=False), "utf-8")

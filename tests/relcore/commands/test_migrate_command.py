@@ -10,9 +10,8 @@ import pytest
 
 from relcore.base.records import to_json
 from relcore.migrate.adapters import load
-from relcore.migrate.judging import Answer, BlindAnswers, questions
+from relcore.migrate.measurements import Answer, BlindAnswers, ThresholdChange, questions
 from relcore.migrate.migration import Migration
-from relcore.migrate.thresholds import ThresholdChange
 from tests.relcore.migrate.planted import migration_spaces
 
 

@@ -9,9 +9,9 @@ from scipy.special import comb
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.migrate.evaluate import OPTIONS, Candidates, interleave, rerank, search
+from relcore.migrate.measurements import CascadePrice, chart_of
 from relcore.migrate.migration import Migration, Verdict
 from relcore.migrate.price import Rate, expected_rows, price_of
-from relcore.migrate.thresholds import CascadePrice, chart_of
 from relcore.scores.score import Interval
 from tests.relcore.migrate.planted import migration_spaces
 

@@ -14,7 +14,7 @@ from relcore.base import records
 from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.migrate.evaluate import ndcg, search
-from relcore.migrate.judging import (
+from relcore.migrate.measurements import (
     LEVEL,
     MOST,
     Answer,

@@ -22,8 +22,8 @@ from relcore.migrate.evaluate import (
     parts_of,
     search,
 )
+from relcore.migrate.measurements import FORMS, CheaperIndex
 from relcore.migrate.migration import Migration, MigrationResult
-from relcore.migrate.thresholds import FORMS, CheaperIndex
 from relcore.represent.translation import Affine
 from relcore.spaces.space import LatentSpace, match
 from relcore.spaces.split import row_keys

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from relcore.migrate.thresholds import ScorePairs, ks_distance, restore_threshold
+from relcore.migrate.measurements import ScorePairs, ks_distance, restore_threshold
 
 
 def drawn(noise, n_queries=200, per_query=20, state=0):
