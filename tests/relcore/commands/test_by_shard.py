@@ -43,7 +43,7 @@ def test_compare_prints_the_same_scores(folders, capsys):
     assert main(["compare", "a", "b", "--recipe", "x.json"]) == 2
     assert "got folders of shards" in capsys.readouterr().err
     assert main(["compare", "a", "b", "--metrics", "rsa"]) == 2
-    assert "--metrics: expected none for folders of shards" in capsys.readouterr().err
+    assert "--metrics: expected no choice for folders of shards" in capsys.readouterr().err
     assert main(["compare", "a", "b.npy"]) == 2
     assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
 
