@@ -78,7 +78,7 @@ def _headline(workspace: Workspace, models: Match) -> str:
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
     if verdict := _verdict(found["relative"]["mrr"]):
-        agree[-1] = verdict  # this sentence contains the chance level
+        agree[1:] = [verdict, *agree[1:-1]]  # the last sentence is the chance level, which the verdict has
     agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:

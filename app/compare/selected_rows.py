@@ -153,5 +153,6 @@ def _classes(pair: Match, rows: np.ndarray) -> None:
     columns = ["class", "rows", "share", "95 % interval", "share of all rows", "differs"]
     st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, height="content")
     caption(
-        "Shares of the classes in the selection. ●: the interval (Wilson's) excludes the share of all rows."
+        "Shares of the classes in the selection. ●: the share of the class in all rows lies outside the"
+        " interval (Wilson's)."
     )
