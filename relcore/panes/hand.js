@@ -211,7 +211,7 @@ class Hand {
     const { row, to, kind, text } = this.held;
     if (kind === SLIDE) return `${this.live.sliders[row].label} ${text}`;
     const number = this.owner.numberOf(row);
-    return kind === PROBE ? `With “${shortened(this.owner.idOf(to))}” as one more anchor` : `★${number} → “${shortened(this.owner.idOf(to))}”`;
+    return kind === PROBE ? `With “${shortened(this.owner.wordsOf(to))}” as one more anchor` : `★${number} → “${shortened(this.owner.wordsOf(to))}”`;
   }
 
   showStars() {
@@ -352,9 +352,11 @@ class Hand {
     if (held.kind === MOVE && stays) owner.tellHow(`The star stays: ${held.taken >= 0 ? `“${shortened(owner.idOf(held.taken))}” is an anchor already` : "drop it nearer to another point"}`);
     if (held.kind !== MOVE || stays) return this.cancel();
     const number = owner.numberOf(held.row);
-    const [from, to] = [owner.idOf(held.row), owner.idOf(held.to)];
+    const [from, to] = [owner.wordsOf(held.row), owner.wordsOf(held.to)];
     const share = held.share >= 0 ? ` ${percent(held.share)} of the rows are their own nearest neighbour in the other model${this.scored}.` : "";
     this.told = `★${number}: “${shortened(from)}” → “${shortened(to)}”`;
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => this.tellNoMore(), TOLD);
     this.spoken.textContent = `Anchor ${number} moved from “${from}” to “${to}”.${share}`;
     for (const pane of this.saved.keys()) if (!pane.sampled) pane.settle();
     this.let();
@@ -402,13 +404,11 @@ class Hand {
     if (this.held) this.let();
     this.saved.clear();
     this.strip.textContent = this.told ?? "";
-    if (this.released) this.telling = setTimeout(() => this.tellNoMore(), TOLD);
     this.released = false;
     if (!this.live?.many) this.offer(false);
   }
 
   tellNoMore() {
-    clearTimeout(this.telling);
     this.told = "";
     if (!this.held) this.strip.textContent = "";
   }
@@ -427,7 +427,7 @@ class Hand {
     this.take(pane, anchors[this.number]);
     owner.hovered(anchors[this.number], pane);
     this.spoken.textContent = `Anchor ${owner.numberOf(anchors[this.number])}, “${owner.idOf(anchors[this.number])}”: arrow keys move it, Enter keeps, Escape returns.`;
-    this.strip.textContent = `★${owner.numberOf(anchors[this.number])} “${shortened(owner.idOf(anchors[this.number]))}”: arrow keys, Enter, Escape`;
+    this.strip.textContent = `★${owner.numberOf(anchors[this.number])} “${shortened(owner.wordsOf(anchors[this.number]))}”: arrow keys, Enter, Escape`;
   }
 
   /* Move the anchor to the nearest row in a direction, across and down the screen. */

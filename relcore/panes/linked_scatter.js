@@ -355,6 +355,11 @@ class LinkedScatter {
     return this.ids.at(row);
   }
 
+  /* A row's text where it has one and it is loaded, else its id. */
+  wordsOf(row) {
+    return this.tip.texts?.texts?.at(row) || this.idOf(row);
+  }
+
   /* The number of an anchor among all, of which not every one is drawn; 0 for another row. */
   numberOf(row) {
     return this.header.numbers[this.anchors.indexOf(row)] ?? 0;
