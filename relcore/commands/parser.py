@@ -41,7 +41,6 @@ MODULES = {
     **dict.fromkeys(("project", "adapt", "figure", "export"), "spaces"),
     **dict.fromkeys(("app", "mcp"), "servers"),
     **dict.fromkeys(("available", "passport", "check", "study"), "encode"),
-    "migrate": "compare",
 }
 # Option names of other tools, with Relscope's names. The first of these that the command has is suggested.
 SYNONYMS = {
