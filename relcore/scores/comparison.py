@@ -322,9 +322,7 @@ class MeanCosine(Metric):
         return pair.mean_cosine() if pair.same_width else None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        if not before.same_width:
-            return None
-        return mean_difference(before.cosines, now.cosines)
+        return mean_difference(before.cosines, now.cosines) if before.same_width else None
 
 
 # number of queries for scores that must appear immediately; their interval is ± .02

@@ -1073,9 +1073,7 @@ class AlignedPair:
                 " declare its `reads` as 'rows'"
             )
         rows = self.made()[side]
-        if not len(self.roles.left_out):
-            return rows
-        return rows[self.split.test]
+        return rows[self.split.test] if len(self.roles.left_out) else rows
 
     @cached_property
     def searched(self) -> Sums:
