@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from relcore.base.access import LONGEST, visible
+from relcore.base.text import LONGEST, visible
 
 NAME = 120  # most characters of a name within a sentence or on a button
 _JOINER = "\N{WORD JOINER}"  # stops extensions of Markdown, which find words even if escaped

@@ -15,7 +15,8 @@ from app import compute, messages
 from app.sharing import Member
 from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import AccessContext, set_asker
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
 from relcore.compare.columns import filter_columns
 from relcore.figures.scene import SELECTED_ROWS, Condition, column_title

@@ -16,8 +16,8 @@ from app.compute import cached
 from app.glossary.card import caption
 from app.glossary.terms import linked_html
 from app.plain_text import plain_html
-from relcore.base.errors import MINUS, band, short
 from relcore.base.names import METRICS
+from relcore.base.numbers import MINUS, band, short
 from relcore.base.report import Table
 from relcore.represent.similarity import coinciding_anchors
 from relcore.runs.entries import digest_of

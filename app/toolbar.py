@@ -27,7 +27,8 @@ from app.widgets import (
 )
 from app.workspace import BUNDLED, MOST_MODELS, Workspace, from_session_file, session_json, with_selection
 from relcore.base.environment import device_in_words, resolve
-from relcore.base.errors import NoCommonId, SpaceError, counted
+from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.numbers import counted
 from relcore.base.records import last_part, without_paths
 from relcore.catalog.catalog import SpaceSpec, unscored_ids
 from relcore.engine.device import cached_size

@@ -13,8 +13,8 @@ from app import compute, results, session
 from app.page_settings import remembered
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.base.access import all_uploads
-from relcore.base.errors import counted
 from relcore.base.names import STRATEGIES
+from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import SpaceSpec, kept_ids, space_name, unscored_ids
 from relcore.compare.reports import ExactScores

@@ -10,11 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 from relcore.base import records
-from relcore.base.access import visible
 from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import STRATEGIES
 from relcore.base.records import MOST_BYTES, parse
 from relcore.base.settings import settings_of
+from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import ComparisonRecipe

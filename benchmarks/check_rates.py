@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.encoders.sentences import load_words
 from relcore.passport.check import check, map_to_space, name_of

@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import data_folder
-from relcore.base.errors import short
+from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import load
 from relcore.catalog.naming import EXAMPLES, example_spaces

@@ -35,7 +35,7 @@ from sklearn.neural_network import MLPClassifier
 
 from relcore import LatentSpace, Procrustes, Universe
 from relcore.base.access import data_folder
-from relcore.base.errors import percent, short, signed
+from relcore.base.numbers import percent, short, signed
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import DatasetSpec

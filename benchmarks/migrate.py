@@ -28,7 +28,7 @@ import pandas as pd
 
 from relcore import LatentSpace, Migration
 from relcore.base.access import data_folder
-from relcore.base.errors import signed
+from relcore.base.numbers import signed
 from relcore.base.rows import unit_rows
 from relcore.encoders.datasets import wikipedia_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec, Encoder, TrainedEncoder

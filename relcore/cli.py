@@ -13,8 +13,8 @@ from contextlib import ExitStack, redirect_stdout
 from typing import Any, TextIO
 
 from relcore.base import access, environment, stopping
-from relcore.base.access import harmless, visible
 from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 from relcore.commands.parser import COMMANDS as COMMANDS
 from relcore.commands.parser import parser_of

@@ -8,8 +8,8 @@ from app import compute, messages, session
 from app.anchors.lists import headline_metric, step_between
 from app.jobs import scores
 from app.workspace import Workspace, strategy_of
-from relcore.base.errors import MINUS, counted, percent, short
 from relcore.base.names import METRICS, STRATEGIES
+from relcore.base.numbers import MINUS, counted, percent, short
 from relcore.catalog.catalog import with_unscored
 from relcore.scores.score import Interval, Score
 from relcore.spaces.space import Match

@@ -11,8 +11,9 @@ from app.drift import passport
 from app.items import Items, items_of
 from app.plain_text import plain_name
 from app.workspace import Workspace
-from relcore.base.access import lines_of
-from relcore.base.errors import SpaceError, counted, quote, short, signed
+from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import counted, short, signed
+from relcore.base.text import lines_of
 from relcore.scores.score import Interval, Score
 from relcore.spaces.space import Match
 

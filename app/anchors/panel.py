@@ -14,8 +14,8 @@ from app.items import with_items
 from app.plain_text import plain
 from app.tables import chosen_rows
 from app.workspace import Workspace
-from relcore.base.errors import counted, short
 from relcore.base.names import METRICS
+from relcore.base.numbers import counted, short
 from relcore.compare.columns import centred_neighbours
 from relcore.compare.scoring import ALL, KEPT, AnchorAudit, AuditOutcome, PairAudit
 from relcore.represent.similarity import FEWEST, AnchorDiagnostics

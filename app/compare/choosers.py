@@ -15,8 +15,9 @@ from app.glossary.terms import term
 from app.page_settings import menu
 from app.widgets import bound
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted, quote
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import REDUCTIONS
+from relcore.base.numbers import counted
 from relcore.compare.scene import AXES, LOWER, RIGHT
 from relcore.figures.scene import column_title
 from relcore.maps.pane_maps import COLUMN, MOST_PIVOTS, OWN, TWO, drawn_panes

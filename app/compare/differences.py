@@ -12,7 +12,8 @@ from app.page_settings import remembered, segments
 from app.plain_text import plain, plain_html
 from app.tables import brushing_table, chosen_rows
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted, short
 from relcore.compare.columns import LEAST_ROWS
 from relcore.compare.scoring import (
     FORMS,

@@ -13,7 +13,7 @@ from app.jobs import scores
 from app.plain_text import plain_html
 from app.widgets import space_name
 from app.workspace import Workspace
-from relcore.base.errors import counted, percent
+from relcore.base.numbers import counted, percent
 from relcore.catalog.row_tables import pairs_in_order
 from relcore.compare.reports import agreement, disagreement, matched_rows
 from relcore.compare.scene import Scores

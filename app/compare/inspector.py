@@ -19,7 +19,7 @@ from app.panes import anchors_among, selected_rows
 from app.plain_text import plain, plain_html
 from app.tables import bars
 from app.workspace import MOST_ANCHORS, Workspace
-from relcore.base.errors import counted, short
+from relcore.base.numbers import counted, short
 from relcore.compare import columns
 from relcore.compare.live import FEW
 from relcore.maps.pane_maps import MOST_PIVOTS

@@ -18,7 +18,8 @@ from app.items import Items, cut, items_of
 from app.page_settings import menu, save_value, saved_value
 from app.sharing import keep_upload
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.columns import Ranking, TextIndex, rank_rows, vector_in, words_row
 from relcore.spaces.space import Match

@@ -17,7 +17,7 @@ from app.panes import selected_rows
 from app.places import DATA, go
 from app.sharing import keep_upload
 from app.workspace import Workspace
-from relcore.base.errors import counted, short
+from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
 from relcore.catalog.catalog import MOST_KEPT, with_kept
 from relcore.figures.scene import SELECTED_ROWS, Condition

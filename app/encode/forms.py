@@ -19,8 +19,9 @@ from app.plain_text import plain, plain_html
 from app.spaces import sources
 from app.widgets import setting_widget
 from relcore.base import access
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
 from relcore.base.names import ENCODERS
+from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
 from relcore.catalog.catalog import stored_encodings
 from relcore.encoders import datasets

@@ -32,7 +32,8 @@ from app.plain_text import plain
 from app.tables import brushing_table, report_table
 from app.widgets import bound, choose_anchors, edit_setting
 from app.workspace import MOST_ANCHORS, Workspace
-from relcore.base.errors import SpaceError, counted, general, percent, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted, general, percent, short
 from relcore.base.settings import settings_of
 from relcore.figures.scene import Scene
 from relcore.invert.inversion import (

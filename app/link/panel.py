@@ -25,7 +25,8 @@ from app.sharing import keep_upload
 from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, BUNDLED, MOST_ANCHORS, Workspace
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec

@@ -29,8 +29,9 @@ from app.tables import chosen_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
 from relcore.base import records
-from relcore.base.errors import NoCommonId, SpaceError, band, counted, short, signed
+from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.names import ADAPTERS, STRATEGIES
+from relcore.base.numbers import band, counted, short, signed
 from relcore.base.report import Cells, Table, delimited_text
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary

@@ -22,8 +22,8 @@ from app.plain_text import plain
 from app.session import fit_to_pair
 from app.studies import panel
 from app.workspace import BUNDLED, Workspace
-from relcore.base.errors import and_list, general, short
 from relcore.base.names import STUDIES
+from relcore.base.numbers import and_list, general, short
 from relcore.base.report import Table
 from relcore.studies.papers import (
     DOES_NOT,

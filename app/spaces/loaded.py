@@ -12,7 +12,8 @@ from app.plain_text import plain_name
 from app.spaces import check, shards
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.runs.entries import digest_of
 from relcore.spaces.space import LatentSpace, Match

@@ -19,7 +19,8 @@ from app.spaces import sources
 from app.widgets import bound, space_labels, space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base import access, records
-from relcore.base.errors import SpaceError, counted, quote, short
+from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import counted, short
 from relcore.base.records import candidates, is_absolute, last_part, with_paths
 from relcore.catalog import row_tables
 from relcore.catalog.catalog import SpaceSpec

@@ -13,7 +13,8 @@ from app.plain_text import plain_name
 from app.spaces.loading import load
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.catalog.catalog import SpaceSpec, is_address
 from relcore.files.reading import is_one_space
 from relcore.runs.jobs import Job

@@ -21,7 +21,7 @@ from app.saving import DEFAULT_ANCHORS, STEP
 from app.tables import bars
 from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
-from relcore.base.errors import percent
+from relcore.base.numbers import percent
 from relcore.compare.scene import (
     PLANE,
     PLANE_ANCHORS,

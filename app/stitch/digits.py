@@ -16,7 +16,8 @@ from app.encode.ready import encoders
 from app.places import CONNECT, go
 from app.plain_text import plain_html
 from app.stitch.try_it import StitchSetup, caption_of, stitching_of
-from relcore.base.errors import SpaceError, and_list, percent
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import and_list, percent
 from relcore.catalog.catalog import held_out_ids
 from relcore.catalog.naming import example_spaces
 from relcore.encoders.encoder import Dataset, look_of, made_like, png_thumbnail

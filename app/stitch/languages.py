@@ -16,8 +16,9 @@ from app.plain_text import plain_name
 from app.sharing import keep_upload
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted, percent
+from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
+from relcore.base.numbers import counted, percent
 from relcore.catalog.catalog import SpaceSpec, encode, encode_job, encoding_job_key, stored_encodings
 from relcore.encoders.datasets import LANGUAGES, load_dataset, read_pair_list
 from relcore.encoders.encoder import DatasetSpec, Encoder, dataset_place

@@ -23,8 +23,9 @@ from app.stitch.try_it import StitchSetup, load_spaces, shared_rows
 from app.tables import short_numbers
 from app.widgets import setting_widget, space_labels, space_name
 from app.workspace import Workspace
-from relcore.base.errors import SpaceError, counted, short
+from relcore.base.errors import SpaceError
 from relcore.base.names import HEADS, METHODS, STRATEGIES
+from relcore.base.numbers import counted, short
 from relcore.base.settings import settings_of
 from relcore.catalog.catalog import SpaceSpec, held_out_ids
 from relcore.catalog.naming import EXAMPLES, Example, example_spaces

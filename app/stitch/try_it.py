@@ -22,8 +22,9 @@ from app.plain_text import plain, plain_html, plain_name
 from app.server import first_imports
 from app.widgets import space_name
 from relcore.base.access import is_shared
-from relcore.base.errors import SpaceError, and_list, counted
+from relcore.base.errors import SpaceError
 from relcore.base.names import METHODS
+from relcore.base.numbers import and_list, counted
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import (
     Dataset,

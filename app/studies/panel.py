@@ -19,8 +19,8 @@ from app.plain_text import plain, plain_name
 from app.spaces.loading import with_file_paths
 from app.tables import report_table
 from app.workspace import Workspace
-from relcore.base.errors import counted
 from relcore.base.names import STUDIES
+from relcore.base.numbers import counted
 from relcore.base.records import parse, without_paths
 from relcore.base.report import delimited_text
 from relcore.base.settings import Setting

@@ -27,8 +27,9 @@ from app.tables import report_table
 from app.widgets import several_spaces, space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.base import access
-from relcore.base.errors import SpaceError, counted, short
+from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.base.numbers import counted, short
 from relcore.base.rows import unit_rows
 from relcore.catalog.catalog import SpaceSpec, base_of, numbered_spec
 from relcore.catalog.naming import EXAMPLES, example_spaces

@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 from relscope_studies.measures import FORMS, OURS, SCORES, chance_precision, ranks
 
-from relcore.base.errors import short
 from relcore.base.names import METRICS
+from relcore.base.numbers import short
 from relcore.runs.store import Store
 from relcore.studies.study import StudyRuns, StudySpec, study_of
 

@@ -1,11 +1,9 @@
-"""The exceptions of the core, checks for settings, and the words of messages, tables and hovers: quoted
-items, counts, lists, and numbers as texts."""
+"""The exceptions of the core, functions that quote items in their messages, and checks for settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from math import floor, log10
 from typing import Any
 
 
@@ -134,82 +132,3 @@ def with_install_hint(error: ImportError, name: str = "") -> Exception:
 def missing_library(library: str, name: str = "") -> Exception:
     remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
     return SpaceError(f"expected the package {library}, which is not installed; run: {remedy}")
-
-
-# The words of messages, tables and hovers: numbers as texts, such as .356, −.021 and 20,000, counts and
-# lists. CSV and LaTeX keep plain numbers.
-
-MINUS = "−"
-
-
-def short(value: float, places: int = 3) -> str:
-    """A number with a fixed number of decimals: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN. There is no
-    zero before the point, and no minus before a rounded zero.
-    """
-    if value != value:
-        return "–"
-    text = f"{abs(value):,.{places}f}"
-    sign = MINUS if value < 0 and text.strip("0,.") else ""
-    return sign + (text[1:] if text.startswith("0.") else text)
-
-
-def short_chance(value: float) -> str:
-    """The mean of a chance level, such as ``.167``. Below .005 it has two significant digits (``.00052``);
-    below .00001 it is ``0``."""
-    if not abs(value) < 0.005:
-        return short(value)
-    return short(value, 1 - floor(log10(abs(value)))) if abs(value) >= 1e-5 else "0"
-
-
-def percent(share: float) -> str:
-    """A share in percent: ``93 %``, ``0 %``. Below one percent it has one significant digit (``0.005 %``).
-    NaN gives ``–``."""
-    if share != share:
-        return "–"
-    value = 100 * share
-    if value >= 0.95 or not value:
-        return f"{value:.0f} %"
-    return f"{value:.{-floor(log10(value))}f} %"
-
-
-def counted(n: int, thing: str, things: str = "") -> str:
-    """A number with its noun, which is singular for one: ``1 row``, ``20,000 rows``. `things` is the plural,
-    if it is irregular."""
-    return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
-
-
-def and_list(names: Iterable[Any]) -> str:
-    """The names as a list in a sentence: ``a, b and c``. Raises a ValueError if there are no names."""
-    *others, last = map(str, names)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def in_cell(value: float) -> str:
-    """The number with two decimals, such as ``.78``. A small number has more (``.004``). NaN gives ""."""
-    return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
-
-
-def signed(value: float, places: int = 3) -> str:
-    """The number with its sign: ``+.012``, ``−.021``."""
-    text = short(value, places)
-    return text if text.startswith(MINUS) or value != value else f"+{text}"
-
-
-def band(low: float, high: float, places: int = 3) -> str:
-    """An interval from `low` to `high`: ``.003 … .021``."""
-    return f"{short(low, places)} … {short(high, places)}"
-
-
-def general(value: float, digits: int = 3) -> str:
-    """A number of any size with `digits` significant digits: ``.0123``, ``12.3``, ``20,000``."""
-    if value != value:
-        return "–"
-    if value and not 1e-4 <= abs(value) < 1e6:
-        return (
-            f"{value:.{digits}g}".replace("-", MINUS)
-            .replace("e+0", "e")
-            .replace("e+", "e")
-            .replace(f"e{MINUS}0", f"e{MINUS}")
-        )
-    text = f"{float(f'{abs(value):.{digits}g}'):,.10f}".rstrip("0").rstrip(".")
-    return (MINUS if value < 0 else "") + (text[1:] if text.startswith("0.") else text)

@@ -22,8 +22,9 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from relcore.base.access import data_folder, expand_home, regular_file, visible
+from relcore.base.access import data_folder, expand_home, regular_file
 from relcore.base.errors import SpaceError, quote
+from relcore.base.text import visible
 
 # JSON is checked on reading. Python's parser accepts NaN, numbers of any length, repeated names and half a
 # surrogate pair; msgspec's parser accepts two of these. Such values would cause errors later, when the file

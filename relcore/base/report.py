@@ -11,7 +11,7 @@ from html import escape
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from relcore.base.access import visible
+from relcore.base.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd

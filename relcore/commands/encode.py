@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expand_home, read_lines, regular_file
+from relcore.base.access import expand_home, regular_file
 from relcore.base.errors import SpaceError, did_you_mean, quote
 from relcore.base.names import ENCODERS, FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
 from relcore.base.records import read_json
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import Setting, setting, settings_of
+from relcore.base.text import read_lines
 from relcore.base.writing import write
 from relcore.catalog.catalog import (
     SpaceSpec,

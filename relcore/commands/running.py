@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expand_home, read_lines, visible
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import STRATEGIES, Named
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import UNSET, Setting, setting, settings_of
+from relcore.base.text import read_lines, visible
 from relcore.base.writing import write
 from relcore.catalog.catalog import (
     SpaceSpec,

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from relcore.base import access, records, stopping
-from relcore.base.access import visible
 from relcore.base.errors import SpaceError, did_you_mean, missing_library, quote
 from relcore.base.settings import setting
+from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec, is_address, load
 from relcore.catalog.naming import SPACE_HELP, space_specs

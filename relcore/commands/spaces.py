@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from relcore.base import records
-from relcore.base.access import as_lines, expand_home
-from relcore.base.errors import SpaceError, counted, need_one_of, quote
+from relcore.base.access import expand_home
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FIGURES, INDEXES, METHODS, REDUCTIONS, STITCH_METRICS
+from relcore.base.numbers import counted
 from relcore.base.records import read_json
 from relcore.base.report import Report
 from relcore.base.settings import setting, settings_of
+from relcore.base.text import as_lines
 from relcore.base.writing import replacing, write
 from relcore.catalog.catalog import SpaceSpec, held_out_ids, load
 from relcore.catalog.naming import SPACE_HELP, space_spec, space_specs

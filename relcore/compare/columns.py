@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
 from relcore.base.rows import directions, mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.row_tables import TableColumns

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relcore.base.errors import counted, percent, short
+from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report
 from relcore.base.settings import setting
 from relcore.catalog.task import Task

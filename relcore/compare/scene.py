@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, counted, extra, need_distinct, need_one_of, need_strings
+from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, need_strings
+from relcore.base.numbers import counted
 from relcore.base.records import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting

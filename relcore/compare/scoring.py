@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, counted, in_cell, need_one_of, short
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS, named_in_errors
+from relcore.base.numbers import counted, in_cell, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting

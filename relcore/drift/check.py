@@ -14,11 +14,13 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import records
-from relcore.base.access import expand_home, read_lines, regular_file
-from relcore.base.errors import SpaceError, general, quote, short
+from relcore.base.access import expand_home, regular_file
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import Named
+from relcore.base.numbers import general, short
 from relcore.base.report import Report, Table
 from relcore.base.settings import setting
+from relcore.base.text import read_lines
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
 from relcore.catalog.task import Recipe, Task

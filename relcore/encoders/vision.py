@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
 from relcore.base.settings import Facts, setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Trained, TrainedEncoder, mode_of, pixel_array
 from relcore.encoders.transformers import (

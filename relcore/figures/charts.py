@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, general, in_cell
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
 GREY = -1  # the colour of items that are drawn only for comparison

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import encodable, harmless, regular_file, visible
+from relcore.base.access import regular_file
 from relcore.base.errors import SpaceError, extra
 from relcore.base.records import MOST_BYTES, parse, without_paths
 from relcore.base.report import delimited_text
+from relcore.base.text import encodable, harmless, visible
 from relcore.base.writing import write
 from relcore.figures.charts import (
     Diagram,

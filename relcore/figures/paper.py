@@ -31,8 +31,8 @@ from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 from scipy.ndimage import gaussian_filter
 
-from relcore.base.access import harmless
-from relcore.base.errors import general
+from relcore.base.numbers import general
+from relcore.base.text import harmless
 from relcore.figures.charts import (
     Diagram,
     Lines,

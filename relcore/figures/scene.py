@@ -11,8 +11,9 @@ from math import floor, log10
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import encodable
-from relcore.base.errors import SpaceError, counted
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.base.text import encodable
 from relcore.figures.style import Theme
 
 # Viridis without its two ends: one is invisible on dark pages, the other on white pages.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from relcore.base.access import visible
-from relcore.base.errors import band, general, short
+from relcore.base.numbers import band, general, short
+from relcore.base.text import visible
 from relcore.figures.charts import (
     Diagram,
     Line,

@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
-from relcore.base.access import visible
 from relcore.base.errors import SpaceError
+from relcore.base.text import visible
 from relcore.files import confined
 from relcore.files.formats import (
     ARROW,

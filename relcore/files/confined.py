@@ -20,9 +20,10 @@ from typing import Any, Self
 
 import msgspec
 
-from relcore.base.access import is_shared, visible
+from relcore.base.access import is_shared
 from relcore.base.environment import CONFINED, flag
 from relcore.base.errors import SpaceError
+from relcore.base.text import visible
 from relcore.files.confined_process import (
     clear_error,
     landlock_version,

@@ -31,8 +31,9 @@ import numpy as np
 with suppress(ImportError):  # not on Windows
     import resource
 
-from relcore.base.access import visible
-from relcore.base.errors import EXTRAS, SpaceError, counted, missing_library
+from relcore.base.errors import EXTRAS, SpaceError, missing_library
+from relcore.base.numbers import counted
+from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
 # Memory in bytes besides that of the libraries: a fixed part, and a multiple of the file's size.

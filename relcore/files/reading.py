@@ -28,11 +28,12 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import access
-from relcore.base.access import expand_home, lines_of, read_lines
+from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
 from relcore.base.rows import FileStamp, MappedRows, Origin
+from relcore.base.text import lines_of, read_lines
 from relcore.base.writing import replacing
 from relcore.files import confined, tables
 from relcore.files.arrays import packed_texts

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as compute
 from pyarrow import types
 
-from relcore.base.access import visible
 from relcore.base.errors import SpaceError, quote
+from relcore.base.text import visible
 from relcore.files.columns import INDEX, Choices, Columns, ColumnValues, assign, assign_metadata
 from relcore.files.formats import ARROW, BLOCK_BYTES, MAPPED, Blocks, Description, Format, Regions, Request
 

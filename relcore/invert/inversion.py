@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, band, counted, general, need_one_of, short
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import DELTA, INVERSES, ROUTES
+from relcore.base.numbers import band, counted, general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, band, extra, need_one_of, percent, quote, short
+from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.base.names import BOOTSTRAPS
+from relcore.base.numbers import band, percent, short
 from relcore.base.rows import mean_row, row_blocks, unit_rows
 from relcore.engine.device import full_precision
 from relcore.engine.engine import Engine, best_without

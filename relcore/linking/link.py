@@ -13,12 +13,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expand_home, lines_in, read_lines, regular_file
-from relcore.base.errors import SpaceError, counted, extra, quote, short
+from relcore.base.access import expand_home, regular_file
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import BOOTSTRAPS
+from relcore.base.numbers import counted, short
 from relcore.base.report import Report, Reported, Table, delimited_text, json_lines
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting
+from relcore.base.text import lines_in, read_lines
 from relcore.base.writing import replacing, write
 from relcore.catalog.catalog import SpaceSpec, space_name
 from relcore.catalog.task import Recipe, Task

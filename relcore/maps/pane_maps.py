@@ -14,8 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, counted, need_one_of, need_strings
+from relcore.base.errors import SpaceError, need_one_of, need_strings
 from relcore.base.names import REDUCTIONS, SIMILARITIES
+from relcore.base.numbers import counted
 from relcore.base.rows import DerivedRows, Rows, row_blocks, unit_rows
 from relcore.engine.engine import Engine, Moments, nearest
 from relcore.figures.scene import ColorScale

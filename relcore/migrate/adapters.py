@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expand_home
-from relcore.base.errors import SpaceError, band, extra, need_whole, quote, short
+from relcore.base.errors import SpaceError, extra, need_whole, quote
+from relcore.base.numbers import band, short
 from relcore.base.records import checked_tensors, damaged_file, file_bytes
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, row_blocks, unit_rows

@@ -14,10 +14,11 @@ import pandas as pd
 from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtrit  # equals `scipy.stats.t.ppf`, which takes long to import
 
-from relcore.base.access import read_lines
-from relcore.base.errors import SpaceError, counted, quote, short
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
+from relcore.base.numbers import counted, short
 from relcore.base.rows import row_blocks, unit_rows
+from relcore.base.text import read_lines
 from relcore.engine.engine import Engine, nearest, without_itself
 from relcore.migrate.adapters import Adapter, WhitenedRelativeAdapter
 from relcore.migrate.apply import standardised

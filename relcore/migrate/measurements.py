@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import records
-from relcore.base.errors import SpaceError, and_list, band, counted, percent, short, signed
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
+from relcore.base.numbers import and_list, band, counted, percent, short, signed
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import and_list, band, counted, percent, short, signed
 from relcore.base.names import ADAPTERS, FORMER_CHOICES, STRATEGIES
+from relcore.base.numbers import and_list, band, counted, percent, short, signed
 from relcore.base.report import RECOMMENDED, Report, Reported, Table
 from relcore.base.rows import unit_rows
 from relcore.base.settings import setting

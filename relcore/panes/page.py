@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relcore.base.access import encodable
+from relcore.base.text import encodable
 from relcore.figures.export import Exportable, content_policy, drawing_functions, recipe_script
 from relcore.figures.scene import Scene
 from relcore.figures.style import DARK, LIGHT, Theme

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relcore.base.access import encodable
 from relcore.base.rows import MadeOnce
+from relcore.base.text import encodable
 from relcore.figures.scene import (
     NUMBERED,
     OPACITIES,

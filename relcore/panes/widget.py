@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import traitlets
 
-from relcore.base.access import encodable
 from relcore.base.errors import SpaceError, quote
+from relcore.base.text import encodable
 from relcore.figures.scene import Scene
 from relcore.figures.style import Style
 from relcore.panes.page import hover_columns, part, scene_exportable, script

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, counted, percent, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted, percent, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, lengths, mean_row, row_blocks, unit_rows
 from relcore.catalog.catalog import SpaceSpec

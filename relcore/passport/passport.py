@@ -20,7 +20,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from relcore.base.access import expand_home
-from relcore.base.errors import SpaceError, band, counted, quote, short, signed
+from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import band, counted, short, signed
 from relcore.base.records import checked_tensors, damaged_file, file_bytes, read_file
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import Rows, row_blocks, unit_rows

@@ -8,7 +8,8 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, quote, short
+from relcore.base.errors import SpaceError, quote
+from relcore.base.numbers import short
 from relcore.base.rows import ROWS_PER_BLOCK, centred, mean_row, row_blocks, unit_rows
 from relcore.engine.engine import Engine
 from relcore.represent.similarity import need_finite

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, and_list, band, counted, need_one_of, quote, short, short_chance
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import METRICS, named_in_errors
+from relcore.base.numbers import and_list, band, counted, short, short_chance
 from relcore.base.report import Report, Table
 from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.engine.engine import Engine, nearest_within, need_k, without_itself

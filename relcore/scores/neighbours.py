@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_one_of, short
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.numbers import short
 from relcore.base.rows import unit_rows
 from relcore.engine.engine import nearest, nearest_within, need_k
 from relcore.scores.score import (

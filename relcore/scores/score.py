@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, band, short, short_chance, signed
+from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.base.numbers import band, short, short_chance, signed
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
 

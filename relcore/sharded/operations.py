@@ -21,11 +21,12 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import records
-from relcore.base.access import as_lines
-from relcore.base.errors import SpaceError, counted, need_one_of, quote
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.numbers import counted
 from relcore.base.report import Report
 from relcore.base.rows import mean_row, row_blocks
+from relcore.base.text import as_lines
 from relcore.base.writing import disk_errors, finish_folder
 from relcore.catalog.catalog import SpaceSpec, folder_stamp, is_address, put_encoding
 from relcore.engine.device import Device, on_device

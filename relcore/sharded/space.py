@@ -19,9 +19,10 @@ from typing import Any, BinaryIO, ClassVar, Self
 import numpy as np
 
 from relcore.base import access, writing
-from relcore.base.access import visible
-from relcore.base.errors import SpaceError, counted, extra, quote
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import FORMATS
+from relcore.base.numbers import counted
+from relcore.base.text import visible
 from relcore.catalog.catalog import is_address
 from relcore.files.arrays import npy_layout, npy_rows
 from relcore.files.formats import checked_ids, checked_labels, readable

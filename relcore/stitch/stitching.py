@@ -10,8 +10,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, and_list, counted, need_one_of, quote, short
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
+from relcore.base.numbers import and_list, counted, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import mean_row
 from relcore.base.settings import setting

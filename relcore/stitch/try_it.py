@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, band, quote, short
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import METHODS, STITCHED
+from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, trained_weights

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from relcore.base import access
-from relcore.base.access import as_lines, visible
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.names import INDEXES, PLUGIN_STORES
 from relcore.base.rows import FileStamp
+from relcore.base.text import as_lines, visible
 from relcore.base.writing import new_folder, replacing
 from relcore.files import confined
 from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, npy_rows, open_faiss

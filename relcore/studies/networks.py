@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, band, counted, general, short
+from relcore.base.errors import SpaceError
 from relcore.base.names import ROUTES
+from relcore.base.numbers import band, counted, general, short
 from relcore.base.rows import centred, mean_row, unit_rows
 from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import Dataset, DatasetSpec, TrainedEncoder, encoder_from_json

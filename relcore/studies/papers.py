@@ -24,8 +24,9 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import records
-from relcore.base.errors import SpaceError, counted, need_one_of, quote
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import STUDIES
+from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
 from relcore.base.version import __version__
 from relcore.runs.store import Store

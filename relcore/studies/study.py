@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, band, counted, need_one_of, quote, short
+from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMER_STUDIES, PLUGIN_STUDIES, STUDIES
+from relcore.base.numbers import band, counted, short
 from relcore.base.records import need_plain, parse
 from relcore.base.report import Report, Table
 from relcore.base.settings import Setting, complete

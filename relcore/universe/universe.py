@@ -19,13 +19,15 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import expand_home, regular_file, visible
-from relcore.base.errors import NoCommonId, SpaceError, counted, in_cell, need_one_of, percent, quote, short
+from relcore.base.access import expand_home, regular_file
+from relcore.base.errors import NoCommonId, SpaceError, need_one_of, quote
 from relcore.base.names import Named
+from relcore.base.numbers import counted, in_cell, percent, short
 from relcore.base.records import need_plain, pack, unpack
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import setting
+from relcore.base.text import visible
 from relcore.base.writing import write
 from relcore.catalog.task import SpacesRecipe, Task
 from relcore.engine.device import one_thread_products

@@ -13,7 +13,7 @@ from app.invert import panel
 from app.workspace import (
     OPENING_INVERSION,
 )
-from relcore.base.errors import short
+from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.invert.inversion import InversionSpec, invert_pair
 from relcore.represent.translation import LeastSquares

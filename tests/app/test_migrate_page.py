@@ -19,7 +19,7 @@ from app.migrate import panel
 from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
-from relcore.base.errors import short
+from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
 from relcore.cli import main
 from relcore.migrate.measurements import MOST, Answer

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from app import panes, session
 from app.start import story
 from relcore import load_words, match, select_anchors
-from relcore.base.errors import percent
+from relcore.base.numbers import percent
 from relcore.catalog.catalog import held_out_ids, load
 from relcore.catalog.naming import example_spaces
 from relcore.compare.scene import with_unrelated_target, with_wrong_pairs

@@ -13,7 +13,7 @@ import pytest
 from app import results
 from app.stitch.panel import largest_family
 from app.workspace import Workspace
-from relcore.base.errors import short
+from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.runs.jobs import JobQueue
 from relcore.stitch.stitching import StitchSpec, stitch_matrix

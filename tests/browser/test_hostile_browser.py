@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from app.plain_text import plain
-from relcore.base.access import visible
+from relcore.base.text import visible
 from tests.app.hostile import FILE_MARK, MARK
 from tests.browser.panes import settle
 from tests.relcore.figures.test_hostile_labels import FIGURES

@@ -5,7 +5,7 @@ spaces.
 import numpy as np
 import pytest
 
-from relcore.base.errors import short
+from relcore.base.numbers import short
 from relcore.encoders.sentences import load_words
 from relcore.represent.similarity import coinciding_anchors
 from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec, represent

@@ -194,7 +194,7 @@ def _answers(ids: list[str], X: np.ndarray) -> Any:
 
 
 def _anchors(ids: list[str], X: np.ndarray) -> Any:
-    from relcore.base.access import as_lines
+    from relcore.base.text import as_lines
     from relcore.commands.running import number_or_ids
 
     Path("anchors.txt").write_bytes(as_lines(ids, "anchors.txt", "ids", bare=True))

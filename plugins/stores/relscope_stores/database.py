@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from relcore.base.access import visible
 from relcore.base.errors import SpaceError
+from relcore.base.text import visible
 from relcore.runs.store import Progress, silent
 from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, and_list, need_one_of
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import METRICS
+from relcore.base.numbers import and_list
 from relcore.base.rows import centred, lengths, mean_row, unit_rows
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.represent.similarity import RelativeProjection, clustered_rows, select_anchors

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relcore.base import access
-from relcore.base.access import visible
 from relcore.base.errors import SpaceError
+from relcore.base.text import visible
 from relcore.files import confined
 
 if TYPE_CHECKING:

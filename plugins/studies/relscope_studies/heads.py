@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, band, short
+from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.base.numbers import band, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.compare.scoring import AllPairs

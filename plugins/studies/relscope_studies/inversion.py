@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import and_list, short
+from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.figures.charts import Lines
 from relcore.represent.translation import InverseRelativeProjection

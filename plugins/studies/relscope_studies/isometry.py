@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.environment import torch_name
-from relcore.base.errors import SpaceError, and_list, general, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import and_list, general, short
 from relcore.base.rows import centred, mean_row
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import encode

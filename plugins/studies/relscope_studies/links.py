@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import data_folder
-from relcore.base.errors import SpaceError, and_list, short
+from relcore.base.errors import SpaceError
 from relcore.base.names import ADAPTERS
+from relcore.base.numbers import and_list, short
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import encode
 from relcore.encoders.encoder import Dataset, Encoder

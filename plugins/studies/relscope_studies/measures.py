@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.base.errors import SpaceError, and_list, short
+from relcore.base.errors import SpaceError
 from relcore.base.names import METRICS
+from relcore.base.numbers import and_list, short
 from relcore.compare.scoring import AllPairs, metrics_among_spaces
 from relcore.engine.training import reproducible
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from relcore.base import records
-from relcore.base.errors import SpaceError, in_cell, percent, short
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import in_cell, percent, short
 from relcore.base.rows import MadeOnce
 from relcore.catalog.catalog import SpaceSpec
 from relcore.encoders.encoder import Encoder

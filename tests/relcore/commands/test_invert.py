@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.base.errors import short
+from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.files.reading import load_space
 from relcore.invert.inversion import InversionSpec, invert_pair

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, Procrustes, Universe, match
-from relcore.base.errors import NoCommonId, SpaceError, percent
+from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.numbers import percent
 from relcore.compare.reports import agreement
 from relcore.figures.style import LIGHT
 from relcore.runs import entries

@@ -1,0 +1,84 @@
+"""Format numbers for texts, tables and hovers: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import floor, log10
+from typing import Any
+
+MINUS = "−"
+
+
+def short(value: float, places: int = 3) -> str:
+    """A number with a fixed number of decimals: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN. There is no
+    zero before the point, and no minus before a rounded zero.
+    """
+    if value != value:
+        return "–"
+    text = f"{abs(value):,.{places}f}"
+    sign = MINUS if value < 0 and text.strip("0,.") else ""
+    return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def short_chance(value: float) -> str:
+    """The mean of a chance level, such as ``.167``. Below .005 it has two significant digits (``.00052``);
+    below .00001 it is ``0``."""
+    if not abs(value) < 0.005:
+        return short(value)
+    return short(value, 1 - floor(log10(abs(value)))) if abs(value) >= 1e-5 else "0"
+
+
+def percent(share: float) -> str:
+    """A share in percent: ``93 %``, ``0 %``. Below one percent it has one significant digit (``0.005 %``).
+    NaN gives ``–``."""
+    if share != share:
+        return "–"
+    value = 100 * share
+    if value >= 0.95 or not value:
+        return f"{value:.0f} %"
+    return f"{value:.{-floor(log10(value))}f} %"
+
+
+def counted(n: int, thing: str, things: str = "") -> str:
+    """A number with its noun, which is singular for one: ``1 row``, ``20,000 rows``. `things` is the plural,
+    if it is irregular."""
+    return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
+
+
+def and_list(names: Iterable[Any]) -> str:
+    """The names as a list in a sentence: ``a, b and c``. Raises a ValueError if there are no names."""
+    *others, last = map(str, names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def in_cell(value: float) -> str:
+    """The number with two decimals, or more if it is small: ``.78``, ``.004``; "" for NaN."""
+    return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
+
+
+def signed(value: float, places: int = 3) -> str:
+    """The number with its sign: ``+.012``, ``−.021``."""
+    text = short(value, places)
+    return text if text.startswith(MINUS) or value != value else f"+{text}"
+
+
+def band(low: float, high: float, places: int = 3) -> str:
+    """An interval from `low` to `high`: ``.003 … .021``."""
+    return f"{short(low, places)} … {short(high, places)}"
+
+
+def general(value: float, digits: int = 3) -> str:
+    """A number of any size with `digits` significant digits: ``.0123``, ``12.3``, ``20,000``."""
+    if value != value:
+        return "–"
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return (
+            f"{value:.{digits}g}".replace("-", MINUS)
+            .replace("e+0", "e")
+            .replace("e+", "e")
+            .replace(f"e{MINUS}0", f"e{MINUS}")
+        )
+    text = f"{float(f'{abs(value):.{digits}g}'):,.10f}".rstrip("0").rstrip(".")
+    return (MINUS if value < 0 else "") + (text[1:] if text.startswith("0.") else text)
