@@ -334,7 +334,8 @@ class Hand {
     this.held.share = share;
     if (kind !== SLIDE) this.owner.place.found?.(share);
     this.tell("scores", this.scoring);
-    if ([...this.saved.keys()].some((pane) => pane.sampled)) this.whole = this.send(kind, row, to); // last, as it takes long to draw
+    // All rows come last: they take long to draw, and the hand may move on.
+    if ([...this.saved.keys()].some((pane) => pane.sampled)) this.timer = setTimeout(() => this.channel && (this.whole = this.send(kind, row, to)), 2 * RESTED);
   }
 
   /* The two models that scores are of, where there are more. */
