@@ -276,7 +276,7 @@ def draw_vectors() -> None:
     if "Vectors" not in kinds.values():
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
-            return  # a file with a shape goes on, because its numbers may be vectors
+            return  # a file with a shape is loaded, because its numbers may be vectors
     head, body, more = st.container(), st.container(), st.container()  # the buttons in `head` stay at the top
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())

@@ -132,7 +132,7 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     tables = parallel_tables(sharing.open_folder())
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
     key = f"languages.source-{digest_of(list(tables))[:6]}"
-    if len(tables) > 1:  # a list, because one row cannot show so many choices
+    if len(tables) > 1:  # a list, because the choices do not fit in one row
         source = remembered(st.selectbox, "Pairs from", list(sources), key=key, width=320)
     else:
         source = segments("Pairs from", sources, key)

@@ -108,7 +108,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             st.text_input,
             "A sentence",
             key=key,
-            live="200ms",  # the answers come through the WebSocket
+            live="200ms",  # the WebSocket sends the answers
             placeholder="Type a sentence; every pair answers as you type",
             max_chars=_LONGEST_TEXT,
         )

@@ -174,7 +174,7 @@ def control(runs: StudyRuns) -> None:
             st.button(f"{label}{_price(runs)}", **start)
             st.caption(
                 f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Finished runs are saved: you can"
-                f" leave this page, or stop and resume. A run that is stopped begins anew."
+                f" leave this page, or stop and resume. A stopped run starts again from its beginning."
             )
         return
     # `made` is set if these runs come with Relscope.
@@ -207,7 +207,7 @@ def _follow(runs: StudyRuns) -> None:
         st.rerun()
     if stopping:
         saved = f"{standing.done:,} of {counted(standing.total, 'run')} saved"
-        text = f"Stopping … {saved}. Runs under way begin anew at Resume."
+        text = f"Stopping … {saved}. Unfinished runs start again at Resume."
         st.progress(share, text=text)
         return
     # The first run also loads libraries, so the time left is not known before one is done.

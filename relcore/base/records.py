@@ -358,7 +358,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     Raises
     ------
     SpaceError
-        The file does not exist, its content is no JSON object, or a file that it names is not found.
+        The file does not exist, its content is not a JSON object, or a file that it names is not found.
     """
     record = read_file(path, what)
     if not isinstance(record, dict):

@@ -1,5 +1,5 @@
 """The commands that list spaces, encode items, make a passport, check vectors against one, find the models of
-a collection, and run a study. The exit codes of checks tell CI whether to go on.
+a collection, and run a study. The exit codes of checks tell CI whether to continue.
 """
 
 from __future__ import annotations
@@ -426,8 +426,8 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
-    """The values that --grid gives to a study's options. A text that is none of the choices is kept as a
-    text."""
+    """The values that --grid gives to a study's options. A text that is not one of the choices
+    is kept as a text."""
     known = {option.name: option for option in study.options}
     values = {}
     for text in grid:

@@ -361,9 +361,9 @@ def loaded_spaces(
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The ids of the anchors. If --anchors is a number (by default `usual_anchors`), so many anchors are
-    chosen in this space by --strategy. Unconfirmed links are never scored, so if there are enough of them,
-    anchors are chosen among them. If --anchors gives ids, these are the anchors.
+    """The ids of the anchors. If --anchors is a number (by default `usual_anchors`), it is the number of
+    anchors that --strategy chooses in this space. Unconfirmed links are never scored, so if there are
+    enough of them, anchors are chosen among them. If --anchors gives ids, these are the anchors.
     """
     anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:

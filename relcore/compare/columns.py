@@ -89,7 +89,7 @@ def neighbours_of(
 
 AGREEMENT_ROWS = (500, 4000)  # fewest and most rows whose neighbourhoods are compared
 _COMPARED = 250_000_000  # pairs of rows that are compared in about a second
-MOST_CLASSES = 20  # most classes: the number of colours that can be told apart
+MOST_CLASSES = 20  # most classes: the number of colours that can be distinguished
 WHOLE_CLASSES = 12  # a column of whole numbers with at most this many values holds classes, not quantities
 _MOST_READ = 24  # number of columns in the cache
 Cells = Callable[[str], pd.Series]

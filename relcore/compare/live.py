@@ -395,7 +395,7 @@ class LiveComparison:
         Raises Overtaken once `overtaken()` is true.
         """
         ids = self.held.pair.ids
-        if len(self.anchors) == 1:  # all relative rows are ±1, so many rows are equally near
+        if len(self.anchors) == 1:  # all relative rows are ±1, and many rows are equally near
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
         queries, left_out = split.queries(n_queries), split.untested

@@ -127,7 +127,7 @@ class NumpyDevice:
 
     name = "cpu"
     block_rows = 8192  # rows of a block in a pass over all rows
-    search_rows = 4096  # the products of 600 queries with so many rows, 10 MB, stay in cache
+    search_rows = 4096  # the products of 600 queries with this number of rows, 10 MB, stay in cache
     threads: int | None = None  # None stands for as many as BLAS uses
 
     def __init__(self) -> None:

@@ -583,7 +583,7 @@ def map_names(
 
 
 def ringed_rows(scene: Scene) -> np.ndarray:
-    """The marked rows that are shown. None if there are so many that rings would hide the rows."""
+    """The marked rows that are shown. None if their rings would hide the rows."""
     rows = scene.marked[scene.shown[scene.marked]]
     return rows if len(rows) <= _MOST_RINGS else rows[:0]
 

@@ -879,7 +879,7 @@ def description_of(path: Path) -> Description:
 
 def descriptions_of(paths: Sequence[Path]) -> dict[Path, Description]:
     """The description of each of several files, by path. One process reads all of them; if a file crashes it,
-    another process goes on."""
+    another process continues."""
     waiting = [path for path in paths if suffix_of(path) is not None and path.is_file()]
     libraries = {library for path in waiting for library in format_of(path).libraries}
     described: dict[Path, Description] = {}

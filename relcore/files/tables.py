@@ -39,7 +39,7 @@ _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
 _FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the part of a table of metadata that is examined
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # so many columns, in a numbered series or of numbers, indicate vectors
+_SERIES, _MANY_NUMBERS = 3, 16  # this many columns, in a numbered series or of numbers, indicate vectors
 _SHOWN = 60  # characters of a cell that a preview shows
 _MOST_COLUMNS = 120_000
 

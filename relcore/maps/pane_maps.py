@@ -37,9 +37,9 @@ from relcore.spaces.space import LatentSpace, Match
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")
 COLUMN = "column:"
-MOST_PIVOTS = 20  # people can distinguish so many colours
+MOST_PIVOTS = 20  # number of colours that people can distinguish
 NEARLY_ALL = 0.99
-_CLUSTERED = 20_000  # default pivots are chosen from a sample of at most so many rows
+_CLUSTERED = 20_000  # number of sampled rows from which default pivots are chosen
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
@@ -184,7 +184,7 @@ def default_view(space: LatentSpace) -> ViewSpec:
 
 _FEW = 2**23  # most numbers in unit rows that are kept (32 MB)
 Picture = tuple[list[np.ndarray], str]
-_NEAR = 3  # on maps that are not affine, a row is placed by so many nearest drawn rows
+_NEAR = 3  # on maps that are not affine, a row is placed by this number of nearest drawn rows
 OWN = "own"  # the pane of the absolute rows, with a separate map for each space
 TWO = "two"  # the pane whose axes are the similarities to the first two anchors
 PANES = (OWN, *REPRESENTATIONS, TWO)

@@ -188,7 +188,7 @@ def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | N
 
 
 _MORE = 14  # number of additional axes in the iteration; with more, fewer iterations are needed
-_DIRECT = 96  # up to so many columns, a full decomposition is faster than the iteration
+_DIRECT = 96  # up to this number of columns, a full decomposition is faster than the iteration
 _ITERATIONS, _SETTLED = 40, 1e-9  # number of iterations; tolerance, relative to the largest eigenvalue
 
 

@@ -265,7 +265,7 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """Cautions if the rows of the two models seem to be prepared in different ways: exact duplicates are much
+    """Cautions if the rows of the two models seem to be prepared differently: exact duplicates are much
     more frequent in one of them, or only some rows have length 1."""
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))

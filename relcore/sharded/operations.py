@@ -73,7 +73,7 @@ from relcore.spaces.split import row_keys
 if TYPE_CHECKING:
     from relcore.runs.jobs import JobQueue
 
-FAN = 16  # after so many shards, their sum is stored and replaces their results
+FAN = 16  # after this number of shards, their sum is stored and replaces their results
 _PAUSE = 0.05
 Arrays = dict[str, np.ndarray]
 Shards = tuple[Shard, ...]  # the shards that one job reads together, one of each space

@@ -124,8 +124,8 @@ class Split:
         return np.delete(np.arange(self.n), self.test)
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:
-        """The row numbers of the queries, ascending. By default they are all test rows; with `n_queries`, so
-        many random test rows. They are drawn by their own stream of `row_keys`.
+        """The row numbers of the queries, ascending. By default they are all test rows; with `n_queries`,
+        this number of random test rows, drawn by their own stream of `row_keys`.
 
         If the split gets one more test row, at most one query is replaced.
 

@@ -188,7 +188,7 @@ class ItemEncoder:
 
 
 def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
-    """The rows of the items for each encoder; None for an encoder that is None. If encoders share a model, it
+    """The rows of the items for each encoder; None where the encoder is None. If encoders share a model, it
     runs only once."""
     if not len(items):
         raise SpaceError("expected one item or more to encode, got none")

@@ -275,7 +275,7 @@ class BestCellChance:
     cells. A permutation is a single cycle, so that no row keeps its partner.
     """
 
-    _at_once = 16  # so many cells and so many permutations of the true rows are in memory
+    _at_once = 16  # number of cells, and of permutations of the true rows, that are in memory
 
     def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
