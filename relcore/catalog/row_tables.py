@@ -1,5 +1,5 @@
-"""Tables about the rows of a space. Decide which files belong together, and read texts, pictures and further
-columns."""
+"""Read tables about the rows of a space: texts, pictures and further columns. Decide which table belongs to
+which vectors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from relcore.files.tables import MISSING
 from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
-_MOST = 200  # most columns that are offered
+_MOST = 200  # most columns that colour rows
 _AT_ONCE = 256
 
 
@@ -48,7 +48,7 @@ def _n_rows(spec: SpaceSpec) -> int | None:
     lengths = {n for n, _ in ([usual] if usual else description.choosable.values())}
     if len(lengths) == 1 and not spec.option("matrix"):
         return lengths.pop()
-    with suppress(SpaceError):  # the error appears when it is read
+    with suppress(SpaceError):  # loading the space raises the same error
         return (
             len(open_table([path], spec.option("encoding") or ""))
             if path.suffix.lower() in SUFFIXES
@@ -90,7 +90,7 @@ def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> l
 def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> list[SpaceSpec]:
     try:
         n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
-    except SpaceError:  # the error appears when it is read
+    except SpaceError:  # loading the space raises the same error
         return []
     fit = [
         item

@@ -1,5 +1,5 @@
-"""`Task`, a computation that a page, a job and a command share, and `Recipe`, a figure with all its settings.
-`ComparisonRecipe` is the base of recipes of figures of two spaces."""
+"""`Task` is a computation that a page, a job and a command share. `Recipe` is a figure with all its settings,
+and `ComparisonRecipe` the base of recipes of figures of two spaces."""
 
 from __future__ import annotations
 

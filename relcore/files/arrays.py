@@ -41,7 +41,7 @@ from relcore.files.formats import (
 
 _TEXTS = ("ids", "labels", "counts")
 _PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
-_LONGEST_HEADER = 10_000  # bytes of a .npy header
+_LONGEST_HEADER = 10_000  # most bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -149,8 +149,8 @@ class Npy(Format):
 
 
 class Npz(Format):
-    """.npz files. The vectors are the array named by the option `matrix`, then `vectors`, then the only
-    matrix. The arrays `ids`, `labels` and `counts` are read if present.
+    """.npz files. The vectors are the array that the option `matrix` names. By default they are the array
+    `vectors`, or the only matrix. The arrays `ids`, `labels` and `counts` are read if present.
 
     Texts such as ids are an array of strings, or two arrays: `ids_utf8` holds their joined bytes, and
     `ids_ends` holds the end of each text.
@@ -244,8 +244,8 @@ def check_length(path: Path, name: str, shape: tuple[int, ...], n: int) -> None:
 
 
 class Safetensors(Format):
-    """.safetensors files. The vectors are the tensor named by the option `matrix`, then `vectors`, then a
-    model's token embeddings, then the only matrix.
+    """.safetensors files. The vectors are the tensor that the option `matrix` names. By default they are the
+    first of these: `vectors`, a model's token embeddings, the only matrix.
 
     `ids` and `labels` are lines of UTF-8 text, in uint8 tensors or in the metadata. `counts` are integers.
     """
@@ -307,15 +307,15 @@ class Safetensors(Format):
 
 class Torch(Format):
     """Files of torch.save. They hold a tensor (n, d), or a dict of tensors with lists `ids` and `labels`. In
-    a dict, the vectors are the tensor named by the option `matrix`, then `vectors`, then the only one. Only
-    tensors and plain values are allowed.
+    a dict, the vectors are the tensor that the option `matrix` names. By default they are `vectors`, or the
+    only tensor. Only tensors and plain values are allowed.
     """
 
     libraries = ("torch",)
     several_matrices = True
 
     def _open(self, path: Path, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        # `whole` means: check every checksum first.
+        # With `whole`, every checksum is checked first.
         import torch
 
         with zipfile.ZipFile(path) as archive:
@@ -364,8 +364,8 @@ class Torch(Format):
 
 
 class Faiss(Format):
-    """Files of faiss indexes that store whole vectors: Flat, IDMap (which also stores ids), HNSWFlat,
-    IVFFlat."""
+    """Files of faiss indexes that store vectors without compression: Flat, IDMap (which also stores ids),
+    HNSWFlat, IVFFlat."""
 
     libraries = ("faiss",)
 
@@ -376,7 +376,7 @@ class Faiss(Format):
         return Description({"": (index.ntotal, index.d)}, "")
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        n = request.rows(path, *self.describe(path).shape)  # before the whole index is read into memory
+        n = request.rows(path, *self.describe(path).shape)  # raises before the index is in memory
         index = open_faiss(path)
         ids = faiss_ids(path, index)
         for rows in in_blocks(n, 4 * index.d):
@@ -385,7 +385,7 @@ class Faiss(Format):
 
 
 def open_faiss(path: Path) -> Any:
-    """The faiss index in a file. Raises a SpaceError if the index does not store whole vectors."""
+    """The faiss index in a file. Raises a SpaceError if it compresses the vectors."""
     import faiss
 
     with path.open("rb") as stream:
@@ -497,7 +497,7 @@ def pictures(path: Path, suffixes: Sequence[str]) -> Iterator[list[Any]]:
         for wrong, got in (
             (len(found) > MOST_FILES, f"{len(found):,}, and at most {MOST_FILES:,} are read"),
             (len(folded) < len(found), "two of the same name"),
-            (any(not folded.isdisjoint(_above(one)) for one in folded), "a file of the name of a folder"),
+            (any(not folded.isdisjoint(_above(one)) for one in folded), "a file and folder of one name"),
             (linked, "links"),
             (hidden, "encrypted ones"),
             (size > MOST_BYTES, f"{readable(size)}, and at most {readable(MOST_BYTES)} are unpacked"),
@@ -544,7 +544,7 @@ def _relative_path(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixP
 
 # Read word vectors of word2vec, fastText and GloVe from .bin, .vec and .txt files, plain or gzipped.
 
-_FREE = 32 << 20  # bytes; any file may unpack to this
+_FREE = 32 << 20  # bytes that any file may unpack to
 _MOST_TIMES = 50  # largest ratio of compression; vectors as text reach 2 to 3, a repeated byte 1,030
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
@@ -554,10 +554,10 @@ _BLOCK = 1 << 20
 _LONGEST_WORD = 1 << 16
 _WORDS_AHEAD = 10
 _LONGEST_LINE = 1 << 24
-_MOST_BLANK = 100_000  # consecutive blank lines
+_MOST_BLANK = 100_000  # most consecutive blank lines
 _LINES_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 1 << 25
-_COLUMNS_AT_ONCE = 20_000  # Arrow creates an object per column
+_COLUMNS_AT_ONCE = 20_000  # wider rows are parsed line by line: Arrow creates an object per column
 
 Line = tuple[int, bytes]  # the number and the bytes of a line
 
@@ -685,8 +685,8 @@ class Word2VecText(_WordVectors):
 
 
 class Word2Vec(_WordVectors):
-    """Word vectors in a file whose name ends in .gz only. The bytes after the first line tell whether it is
-    in binary or text form."""
+    """Word vectors in a file whose only suffix is .gz. The bytes after the first line tell whether it is in
+    binary or text form."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:
@@ -706,7 +706,7 @@ def _header(line: bytes, path: Path) -> tuple[int, int]:
 
 
 def _lines(stream: BinaryIO, path: Path) -> Iterator[Line]:
-    """Yield the lines that are not blank."""
+    """Yield the number and the bytes of each line that is not blank."""
     n_blank = 0
     for number in count(1):
         line = stream.readline(_LONGEST_LINE + 1)

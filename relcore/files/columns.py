@@ -120,7 +120,7 @@ class Columns:
         return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
 
     def notes(self) -> dict[str, list[str]]:
-        """Notes on the file that people read, as the column "note" that `Format.blocks` returns."""
+        """The notes for people, in the form in which `Format.blocks` returns columns."""
         outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
         notes = [self.note] * bool(self.note)
         if outside:
@@ -370,7 +370,7 @@ _FEW = 4  # longer series of columns of one role are listed in one line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
-    """The table's lines (column, role, reason) for people. Unclear columns come first.
+    """The lines (column, role, reason) that describe a table to a user. Unclear columns come first.
 
     Examples
     --------
@@ -406,6 +406,6 @@ def _read_as(role: Role, n: int, table: Columns) -> str:
         return "⚠ unclear"
     if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
         return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
-    if role == "left out":  # the app can still colour and filter by it, and show it in tables
+    if role == "left out":  # the app still colours and filters by such a column
         return "further column" if n == 1 else f"{n:,} further columns"
     return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"

@@ -107,12 +107,12 @@ def run(
     libraries: Sequence[str] = (),
     **arguments: Any,
 ) -> Any:
-    """The result of ``function(path, **arguments)``. If `needs_process` says so, it is called in the confined
-    process.
+    """The result of ``function(path, **arguments)``. It is called in the confined process if
+    `needs_process(path)`.
 
     The function belongs to a module, or is a method of an object whose class takes no arguments. The result
     is checked against the type `returns`. The `libraries` are imported before the process is confined. Raises
-    the function's SpaceError. If the process crashes or reaches a limit, raises a SpaceError, too.
+    the function's SpaceError, and a SpaceError if the process crashes or reaches a limit.
     """
     return _yield_all(stream(function, path, libraries, **arguments), returns)
 
@@ -132,7 +132,7 @@ def stream(
     others: Sequence[Path] = (),
     **arguments: Any,
 ) -> Generator[Any, None, Any]:
-    """Yield the items and return the result of a generator function. It is called as in `run`, and may also
+    """Call a generator function as in `run`, yield its items and return its result. The function may also
     read the files `others`."""
     if needs_process(path, *others):
         with Process(path, libraries, others) as process:
@@ -186,7 +186,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # something else ended the process one
+            except OSError:  # the process was ended from outside
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 

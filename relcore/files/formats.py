@@ -41,7 +41,7 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
         An id is empty, a fraction, a boolean, or not Unicode text. The message tells its row, counted from 1.
     """
     ids = _texts_of(values, where, "an id")
-    # The first check is a fast path, three times as fast.
+    # str.strip without arguments is three times as fast, but also strips other blanks.
     if not all(map(str.strip, ids)) and not all(item.strip(" \t\r\n") for item in ids):
         row = next(row for row, item in enumerate(ids) if not item.strip(" \t\r\n"))
         raise SpaceError(
@@ -157,17 +157,17 @@ def _shown(value: Any) -> str:
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
-MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that need not be read into memory
-# Arrow imports pandas with the first array.
+MAPPED = ("float16", "float32", "float64", "bfloat16")  # vectors of these types can stay on disk
+# pandas is among them because Arrow imports it with the first array.
 ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
 # Names of the token embeddings of BERT, Llama, GPT-2, T5, ModernBERT, Mistral, sentence-transformers'
 # word2vec
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
-_FREE_BYTES = 1 << 28  # any file may unpack to this size
+_FREE_BYTES = 1 << 28  # bytes that any file may unpack to
 _MOST_TIMES = 500  # largest ratio of compression: vectors hardly compress, a repeated byte a thousandfold
-_ROW_BYTES = 128  # memory that one id takes, in the list and in the index
+_ROW_BYTES = 128  # memory of one id, in the list and in the index
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ class Request:
     choices: Choices = NO_CHOICES
 
     def rows(self, path: Path, n: int, d: int) -> int:
-        """How many of the n rows of the file are read. Raises a SpaceError if there are none, or if they need
-        too much memory."""
+        """The number of rows to read from a file of n rows. Raises a SpaceError if there are none, or if they
+        need too much memory."""
         if n < 1:
             raise SpaceError(
                 f"{path.name}: expected at least one row of numbers, got none; save the vectors again"
@@ -304,8 +304,8 @@ def in_blocks(n: int, row_bytes: int) -> Generator[slice, None, None]:
 
 
 def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> str:
-    """The name of the matrix to read. Without a chosen one, it is `vectors`, then the token embeddings, then
-    the only matrix."""
+    """The name of the matrix to read: the chosen one. If none is chosen, the first of these: `vectors`, the
+    only tensor of token embeddings, the only matrix."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
     tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]
     main = "vectors" if chosen is None else chosen
@@ -343,8 +343,8 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def usable_bytes() -> int:
-    """The smaller of 8 GiB and 60 % of the free memory of this machine; in a container, of the container's
-    memory."""
+    """The bytes of memory that vectors may take: 60 % of the free memory of this machine or its container,
+    but at most 8 GiB."""
     free = [_FORMATS_MOST / _SHARE]
     with suppress(OSError, ValueError, AttributeError):
         free.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

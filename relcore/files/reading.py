@@ -1,4 +1,5 @@
-"""Read a vector file, or a folder of such files, as a `LatentSpace` with the files beside it; and write one.
+"""Read a vector file or a folder of such files as a `LatentSpace`, with ids and labels from files beside it.
+Write a space to a file.
 
 - .npy: a matrix; the ids are the lines of `<stem>.ids.txt` beside it
 - .npz .pt .pth: the array `vectors` or the only matrix, with `ids`, `labels` and `counts` if present
@@ -64,14 +65,14 @@ from relcore.spaces.space import LatentSpace, RowNumbers, need_distinct_ids
 
 
 MAP_FROM = 64 << 20  # bytes; smaller files are read into memory
-_SETTLED_NS = 2 * 10**9  # if the last change is this old, a further one changes the time stamp
+_SETTLED_NS = 2 * 10**9  # if the last change is older than this, the next one gets another time stamp
 _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """A file to map, its stamp when it was opened, and the store that keeps facts about it, if there is
-    one."""
+    """A file to map, its `FileStamp` when it was opened, and the store that caches facts about it, if there
+    is one."""
 
     path: Path
     stamp: FileStamp
@@ -79,8 +80,7 @@ class OnDisk:
 
     @classmethod
     def of(cls, path: Path, store: Store | None = None) -> OnDisk:
-        """The file at a path, with this store. Without `store`, the environment's store is used if it
-        works."""
+        """The file at a path with a store, by default the environment's store if that one works."""
         with suppress(StoreError):
             store = store or Store()
         return cls(path, FileStamp.of(path), store)
@@ -133,8 +133,8 @@ class OnDisk:
 
 
 class FileOrigin(Origin):
-    """The source of rows that are mapped from a file. The store keeps their lengths and digests under a key
-    until the file changes.
+    """The source of rows that are mapped from a file. The store caches the lengths of the vectors and their
+    digests under a key until the file changes.
 
     `copied` says that the rows are a copy, which does not change with the file.
     """
@@ -305,7 +305,7 @@ def first_kinds(path: Path) -> dict[str, ColumnKind]:
 
 
 def first_cells(path: Path, n: int = 3, encoding: str = "") -> dict[str, list[str]]:
-    """The first n cells of each of the first columns, as short texts; {} if the table cannot be read."""
+    """The first n cells of at most 64 columns, as short texts; {} if the table cannot be read."""
     return _try_to_read(tables.first_cells, path, {}, n=n, encoding=encoding)
 
 
@@ -432,8 +432,8 @@ def natural(path: Path) -> list[tuple[int, str, int]]:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The files of a folder that is one space, in order; [] for another folder. Such a folder holds shards,
-    or was written by `datasets.save_to_disk`.
+    """The files, in order, of a folder that is one space: a folder of shards, or one that
+    `datasets.save_to_disk` wrote. [] for any other folder.
 
     Raises
     ------
@@ -590,7 +590,8 @@ def load_space(
     name, limit : str, int, optional
         The name of the space (by default the file's, without its suffix), and the number of rows to read.
     ids : sequence of str or "rows", optional
-        Ids that replace those of the file. With "rows", row numbers; the file's ids become payload.
+        Ids that replace those of the file. With "rows", the ids are row numbers, and the file's ids become
+        the payload.
     metadata : str or Path, optional
         A .csv, .tsv or .parquet file with ids, labels and counts. If both files have ids, they are joined by
         id; if not, by order, and the space's `note` says so.
@@ -668,7 +669,7 @@ class _Source:
             raise SpaceError(
                 f"{self.path}: expected a file that can be read, got {error.strerror}; change its permissions"
             ) from error
-        for stamp in self.stamps:  # if a file changed meanwhile, several reads saw different contents
+        for stamp in self.stamps:  # if a file changed meanwhile, reads before and after differ
             stamp.need_same()
         return read
 
@@ -707,7 +708,7 @@ def _source(
                 f" {suffix_of(path)}; leave it out"
             )
     stamps = list(map(FileStamp.of, parts or [path]))
-    if metadata is not None:  # chosen columns are those of `metadata`; text in the table itself is ignored
+    if metadata is not None:  # `choices` are for `metadata`; text beside the vectors is ignored
         columns = column_roles(path).columns if of.has_columns else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
@@ -724,8 +725,8 @@ def _named_rows(
     choices: Choices,
     duplicates: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a `LatentSpace`, and notes. The sources are the file, files beside it, and its
-    metadata."""
+    """Return the arguments of a `LatentSpace`, from the file, the files beside it and its metadata. Also
+    return notes."""
     path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:

@@ -37,9 +37,9 @@ ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
-_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the part of a table of metadata that is examined
+_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the examined part of a table of metadata
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # this many columns, in a numbered series or of numbers, indicate vectors
+_SERIES, _MANY_NUMBERS = 3, 16  # numbered columns, or columns of numbers, that indicate vectors
 _SHOWN = 60  # characters of a cell that a preview shows
 _MOST_COLUMNS = 120_000
 
@@ -185,7 +185,7 @@ class Tables(Format):
 
     def describe(self, path: Path) -> Description:
         table = table_of(path, rows=_ROWS_TO_LOOK_AT)
-        # In a table with column types, columns of whole numbers are seldom dimensions.
+        # Where columns have types, whole numbers are seldom dimensions.
         fits = _is_number if isinstance(table, _TextRows) else types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
@@ -262,7 +262,7 @@ def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
 
 
 def first_cells(path: Path, n: int, encoding: str = "") -> dict[str, list[str]]:
-    """The first n cells of each of the first columns, as short texts."""
+    """The first n cells of at most 64 columns, as short texts."""
     table = table_of(path, encoding, n)
     cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
     return {table.names[place].strip(): [_short(item) for item in some] for place, some in cells.items()}
@@ -307,7 +307,8 @@ _LETTERS = bytes((*range(65, 91), *range(97, 123)))
 _LIKELY = bytes({*range(0xC0, 256)} - {0xD7, 0xF7}) + "€‚„…‰Š‹ŒŽ‘’“”•–—™š›œžŸ¡£§©ª«®°µ·º»¿\xa0".encode(
     "cp1252"
 )
-# Share of letters beyond ASCII. It is at most .1 in Western European languages, and above .5 in others.
+# The largest share of letters beyond ASCII: in Western European languages it is at most .1, in others above
+# .5.
 _BEYOND_ASCII = 0.25
 
 

@@ -28,8 +28,8 @@ from relcore.base.rows import (
     out_of_range,
 )
 
-# The columns of a space are ids, labels and counts, and they are checked here. Row numbers as ids are made
-# when they are used.
+# The columns of a space are ids, labels and counts, and they are checked here. Ids that are row numbers are
+# made only when they are used.
 
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -68,7 +68,7 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
     ------
     SpaceError
         The number of items is wrong. An item is bytes, a fraction or missing; str() would turn it into a text
-        such as "b'a'" and "nan".
+        such as "b'a'" or "nan".
     """
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
@@ -224,7 +224,7 @@ def n_equal_rows(vectors: np.ndarray) -> int:
 
 
 def row_hashes(vectors: np.ndarray) -> pd.Series:
-    """A hash of 64 bits for each float32 row (n, d), computed from its bytes, (n,)."""
+    """The 64-bit hashes (n,) of the bytes of the float32 rows (n, d)."""
     return pd.Series(
         [
             hash(bytes(row))
@@ -337,8 +337,8 @@ class LatentSpace:
 
     @property
     def vectors(self) -> np.ndarray:
-        """The vectors (n, d), float32 and read-only. If they are mapped from a file, first check that it has
-        not changed.
+        """The vectors (n, d), float32 and read-only. If they are mapped from a file, each access checks that
+        the file has not changed.
 
         Raises
         ------
@@ -610,8 +610,9 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces with the same ids in the same order, and further spaces with these ids. It also holds how
-    many rows were left out: rows of only one space (these include rows without a link), and zero rows."""
+    """Two spaces with the same ids in the same order, and further spaces with these ids. Two kinds of rows
+    are left out and counted: rows that are in one space only, which include rows without a link, and zero
+    rows."""
 
     source: LatentSpace
     target: LatentSpace

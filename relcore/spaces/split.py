@@ -55,7 +55,7 @@ def smallest_keys(
 
 
 def _testable(ids: Sequence[str], anchors: np.ndarray) -> np.ndarray:
-    """A mask (n,) of the rows that may be test rows. Anchors and rows that must not be scored may not."""
+    """A mask (n,) of the rows that may be test rows: neither anchors nor excluded from scores."""
     testable = scored_rows(ids)
     testable[anchors] = False
     if len(anchors) < len(ids) and not testable.any() and isinstance(ids, GuessedIds):
@@ -125,7 +125,7 @@ class Split:
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:
         """The row numbers of the queries, ascending. By default they are all test rows; with `n_queries`,
-        this number of random test rows, drawn by their own stream of `row_keys`.
+        they are this number of random test rows, drawn by their own stream of `row_keys`.
 
         If the split gets one more test row, at most one query is replaced.
 

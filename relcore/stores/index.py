@@ -1,5 +1,5 @@
-"""`VectorIndex`, the interface of stores of vectors, which are read and written block by block, and
-`StorePlace`, the place of a store; with files and tables of LanceDB as indexes."""
+"""`StorePlace`, the place of a store of vectors, and `VectorIndex`, the interface that reads and writes
+stores block by block. Files and tables of LanceDB implement it here; plugins add other stores."""
 
 from __future__ import annotations
 
@@ -150,8 +150,7 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """What is going to be written: the number and the width of the rows, and whether they may be added to
-    existing rows."""
+    """The number and the width of the rows to write, and whether they may be added to existing rows."""
 
     n: int
     width: int
@@ -207,8 +206,8 @@ class VectorIndex(ABC):
             )
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        """Yield blocks that contain the rows with these ids and as few other rows as the store allows. Here
-        these are all rows."""
+        """Yield blocks that contain the rows with these ids and as few other rows as the store allows. This
+        base method yields all rows."""
         return self.blocks()
 
     @classmethod
@@ -417,7 +416,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         yield table
 
 
-_MOST_GROUP = 1 << 30  # bytes of a row group, which can only be unpacked as a whole
+_MOST_GROUP = 1 << 30  # most bytes of a row group, which can only be unpacked as a whole
 _FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether the index is trained, metric
 
 
