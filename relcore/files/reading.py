@@ -590,8 +590,7 @@ def load_space(
     name, limit : str, int, optional
         The name of the space (by default the file's, without its suffix), and the number of rows to read.
     ids : sequence of str or "rows", optional
-        Ids that replace those of the file. With "rows", the ids are row numbers, and the file's ids become
-        the payload.
+        Ids that replace those of the file; "rows" means row numbers, with the file's ids as payload.
     metadata : str or Path, optional
         A .csv, .tsv or .parquet file with ids, labels and counts. If both files have ids, they are joined by
         id; if not, by order, and the space's `note` says so.

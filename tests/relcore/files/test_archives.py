@@ -53,7 +53,7 @@ def test_pictures_keep_their_folders_and_what_is_no_picture_is_left_out(tmp_path
 def test_a_name_of_a_file_and_a_folder_is_refused(tmp_path, names):
     path = packed(tmp_path / "a.zip", **dict.fromkeys(names, png()))
     with pytest.raises(
-        SpaceError, match=r"a\.zip: expected pictures in folders, got a file of the name of a"
+        SpaceError, match=r"a\.zip: expected pictures in folders, got a file and folder of one name"
     ):
         unpacked(path, tmp_path / "out")
     assert not [*(tmp_path / "out").iterdir()]
