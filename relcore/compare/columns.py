@@ -429,7 +429,7 @@ def named_clusters(
         names = _terms(space.ids[rows][inside], numbers[inside], texts) if inside.any() else []
     if not names:
         return Clusters(numbers, ())
-    named = np.array([*map(bool, names), False])  # the last name is for rows in no cluster
+    named = np.array([*map(bool, names), False])  # False is for rows in no cluster, whose number is −1
     return Clusters(np.where(named[numbers], numbers, -1), tuple(names))
 
 
@@ -470,7 +470,7 @@ def _regions(coordinates: np.ndarray) -> np.ndarray:
         weights = distances / distances.sum() if distances.any() else None
         start.append(fitted[rng.choice(len(fitted), p=weights)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an empty cluster, without rows and without a name
+        warnings.simplefilter("ignore")  # the mean of an empty cluster, which gets no name
         centres, _ = kmeans2(fitted, np.array(start), iter=_STEPS, minit="matrix")
     return vq(points, centres)[0]
 

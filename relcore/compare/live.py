@@ -53,8 +53,9 @@ class LiveScores(NamedTuple):
 
 
 class LiveFrame(NamedTuple):
-    """The maps, ordered by form and space, each as the bytes of a little-endian float16 array (2, m); and for
-    each space, the shown rows that are nearest to one row, nearest first, an array (spaces, k) int64.
+    """A frame of moving maps. `maps` are ordered by form and space; each is the bytes of a little-endian
+    float16 array (2, m). `near` (spaces, k) int64 are the shown rows that are nearest to one row in each
+    space, nearest first.
     """
 
     maps: list[bytes]
@@ -364,8 +365,9 @@ class LiveComparison:
     def _turn_onto_reference(
         self, found: list[tuple[np.ndarray, np.ndarray]]
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The weights of the maps, turned onto the reference as by `orient_pairs`. The products that this
-        needs follow from the products of the unit rows."""
+        """The weights of the maps, turned onto the reference as by `orient_pairs`. The products of the maps
+        with the reference are computed from those of the unit rows.
+        """
         onto = self.held.onto
         if onto is None:
             return found
@@ -442,7 +444,7 @@ class LiveComparison:
                 labelled = self.held.classes >= 0
                 labelled[left_out] = False
                 near = top_rows(where, len(queries), max(1, min(k, np.count_nonzero(labelled) - 1)))
-            # Half the usual rows: a movement of the hand waits for the end of a block.
+            # Blocks of half the usual rows, because a move of the anchor waits for the end of a block.
             size = where.rows_at_once(where.search_rows // 2, 4 * (3 * len(queries) + sum(turns[1].shape)))
             for block in row_blocks(len(self.held.pair), size):
                 if overtaken():
@@ -490,8 +492,7 @@ class LiveComparison:
 
 @dataclass(frozen=True)
 class LiveAnswers:
-    """Answers to the requests of panes. The panes show the rows `shown` (m,) of a pair and have `anchors`
-    (k,).
+    """Answers to the requests of panes. The panes show some rows (`shown`) of a pair, and anchors.
 
     `shown` and `anchors` are row numbers.
     """
@@ -590,7 +591,7 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
     if reduction.n_components != 2:
         return "In three dimensions stars cannot be dragged. Choose a map of two dimensions."
     if projection.similarity != "cosine":
-        return "Maps follow a star only where similarities are cosines: ★ anchors, Method details."
+        return "Maps follow a star only if the similarity is the cosine: ★ anchors, Method details."
     if len(pair) * widest > MOST_NUMBERS and resolve() == "cpu":
         return "Without a GPU these are too many rows to follow a star: add and remove anchors instead."
     return ""

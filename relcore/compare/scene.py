@@ -197,8 +197,9 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the second colouring; None if there is no second colouring. Raises the same errors as
-    `with_color_column`."""
+    """The same rows in the second colouring; None if there is no second colouring. The errors are those of
+    `with_color_column`.
+    """
     if not look.second:
         return None
     spec = replace(spec, color_by=look.second)

@@ -1,5 +1,4 @@
-"""`NumpyDevice` and `TorchDevice`, which give the same methods to operations that NumPy and torch name
-differently."""
+"""`NumpyDevice` and `TorchDevice`: the same operations for arrays in memory (NumPy) and on a GPU (torch)."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ from relcore.base.rows import NO_LENGTH, MappedRows, Rows, content_of, inverse_l
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
 
-_GATHERED = 1 << 16  # number of rows that are computed before they go to the device
+_GATHERED = 1 << 16  # rows that are read and copied to the device at a time
 _STAGED = 1 << 25  # bytes of a piece of pinned memory; arrays are copied piece by piece
 # The rows that stay on a device. Rows of the same content are stored once for all users. The least recently
 # used rows come first.
 _resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
 _resident_lock = RLock()
-_owners: dict[tuple[Hashable, str], set[int]] = {}  # the arrays of which an entry is a copy
+_owners: dict[tuple[Hashable, str], set[int]] = {}  # the id() of each array that an entry copies
 _MEMORY = "memory"  # the name of the device of NumPy arrays
 _MEMORY_ROOM = 2**30  # most bytes of rows that stay in memory
 
@@ -56,7 +55,9 @@ def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
 
 @cache
 def _copiers() -> ThreadPoolExecutor:
-    """The threads that copy. They are kept, because starting them takes as long as copying a piece."""
+    """The threads that copy arrays. They are kept, because their start takes as long as the copy of a
+    piece.
+    """
     return ThreadPoolExecutor(_COPYING, "copy")
 
 
@@ -78,8 +79,9 @@ def release(is_unwanted: Callable[[Hashable], bool]) -> None:
 
 
 def _cached_rows(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
-    """The rows of this content on a device. If they are not there, they are made, and other rows are released
-    to make room."""
+    """The rows of this content on a device. If they are missing, `make` computes them, and other rows are
+    released to make room.
+    """
     key = content, device
     with _resident_lock:
         if key not in _resident:
@@ -101,7 +103,7 @@ def _need_room(n_bytes: int, room: float) -> None:
 
 
 def _own(X: np.ndarray, key: tuple[Hashable, str]) -> None:
-    """Make sure that the copy of an array is released when the last array of this content is deleted."""
+    """Release the copy of an array as soon as the last array with this content is deleted."""
     owners = _owners.setdefault(key, set())
     if id(X) not in owners:
         owners.add(id(X))
@@ -128,7 +130,7 @@ class NumpyDevice:
     name = "cpu"
     block_rows = 8192  # rows of a block in a pass over all rows
     search_rows = 4096  # the products of 600 queries with this number of rows, 10 MB, stay in cache
-    threads: int | None = None  # None stands for as many as BLAS uses
+    threads: int | None = None  # None: as many as BLAS uses
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
@@ -226,8 +228,8 @@ class NumpyDevice:
 class TorchDevice:
     """The methods of `NumpyDevice` for tensors on a GPU. Tests run the same code on the CPU.
 
-    Within `exact`, matrix products keep all digits of float32, because TF32 and autocast are off; they are
-    restored afterwards. If memory runs out, the size of blocks is divided by `part`.
+    Within `exact`, TF32 and autocast are off, so matrix products keep all digits of float32. When memory runs
+    out, the size of blocks is divided by `part`.
     """
 
     threads = 2  # one thread copies rows while the other one computes
@@ -333,8 +335,8 @@ class TorchDevice:
         return not can_change and 4 * X.size <= self._room()
 
     def _room(self) -> float:
-        """The bytes that all spaces together may take on the device. This is RELSCOPE_GPU_GB; if that is not
-        set, half of the memory that is free or holds spaces now.
+        """The bytes that all spaces together may take on the device. They are RELSCOPE_GPU_GB; if it is not
+        set, half of the memory that is free or that spaces occupy.
         """
         if given := gpu_bytes():
             return given
@@ -447,7 +449,7 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
         except RuntimeError as error:
             if isinstance(where, NumpyDevice) or not is_out_of_memory(error):
                 raise
-        # This is outside the except clause, because its traceback keeps the tensors alive.
+        # The retry is outside the except clause, where the traceback would keep the tensors alive.
         if halving < _HALVINGS:
             warnings.warn(SMALLER, stacklevel=3)
             where = where.smaller()

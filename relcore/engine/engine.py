@@ -1,6 +1,7 @@
-"""Exact search for nearest rows, and linear algebra, in blocks and on any device. `nearest` finds the rows of
-a space that are nearest to queries; other searches go between two spaces in both directions. `Engine`
-computes solvers, and products and moments of many rows."""
+"""Exact nearest-neighbour search and linear algebra, in blocks and on any device. `nearest` searches one
+space; `crowding` and `best_both_ways` search two spaces, each with the rows of the other as queries. `Engine`
+has solvers, and products and moments of many rows.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from relcore.base.rows import NO_LENGTH, ROWS_PER_BLOCK, Rows, inverse_lengths, 
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
 _SAMPLED_ROWS = 64
-_SEEDING_ROWS = 64  # enough to distinguish spaces
+_SEEDING_ROWS = 64  # first rows of a space, from which `order_seed` is computed
 _PRODUCTS = 2**21  # products of queries with the rows of a block; 8 MB stay in cache
 _FEW_PRODUCTS = 2**22  # for fewer products, the CPU finishes before a GPU has the rows
-_ALIKE = 2.0**-8  # if the mean squared distance of unit rows from their mean is smaller, they are alike
-_GRID = 2.0**-17  # much larger than the rounding of products of unit rows
+_ALIKE = 2.0**-8  # below this mean squared distance from their mean, unit rows have nearly one direction
+_GRID = 2.0**-17  # step of `on_grid`, much larger than the rounding error of products of unit rows
 
 
 class Nearest(NamedTuple):
@@ -48,8 +49,8 @@ def nearest(
     Parameters
     ----------
     unit : bool
-        Whether all rows have length 1. If they all point in nearly one direction, as in a space far from
-        zero, they are ordered by their differences from a common row.
+        Whether all rows have length 1. Unit rows that all point in nearly one direction, as in a space far
+        from zero, are ordered by their differences from a common row.
     seed : int, optional
         With a seed, equally near rows have a random order. Without one, the lower row number comes first.
     device : str, optional
@@ -132,8 +133,8 @@ def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | 
 
 
 def need_k(k: int, n: int, most: int, of: str = "") -> None:
-    """Raise a SpaceError unless each of n rows can have k neighbours, if `most` rows are eligible. In the
-    message, `of` names the spaces.
+    """Raise a SpaceError unless k is in 1 … `most`. The message names the number of rows n and, by `of`, the
+    spaces.
     """
     if not isinstance(k, int | np.integer) or not 1 <= k <= most:
         raise SpaceError(
@@ -517,7 +518,7 @@ def _top(products: Array, k: int) -> Array:
 # Linear algebra on the chosen device: solvers, and products and moments of many rows, which are computed
 # block by block.
 
-_IN_CACHE = 2**17  # numbers in half a megabyte
+_IN_CACHE = 2**17  # numbers of a block that stays in the cache (half a megabyte)
 _CONDITIONED = 1e-8  # if the squared inverse condition number is smaller, eigenvalues lose too many digits
 _SAFE_CHOLESKY = 1e-6  # the smallest inverse condition number for a Cholesky decomposition
 _FEW = 2**14  # most numbers of a matrix that is solved on the CPU
@@ -599,8 +600,9 @@ class Engine:
         )
 
     def shrunk(self, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return (A Aᵀ + λI)^p A (n, d) and, ascending, the eigenvalues of the smaller of the matrices A Aᵀ
-        and AᵀA."""
+        """Return (A Aᵀ + λI)^p A (n, d), with λ = `ridge` and p = `power`, and the ascending eigenvalues of
+        the smaller of the matrices A Aᵀ and AᵀA.
+        """
         return self._solve(
             lambda A: _shrunk(np, A, ridge, power),
             lambda torch, A: _shrunk(torch, A, ridge, power),
@@ -641,9 +643,9 @@ class Engine:
         unit: bool = False,
         shift: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The product of the rows of X (n, d) and a matrix (d, k), as float32 (n, k). If given, the mean row
-        is subtracted from X first. With `unit`, the rows are then scaled to length 1. If given, the shift is
-        added to the product.
+        """The product of the rows of X (n, d) and a matrix (d, k), as float32 (n, k). Before it, `mean` (d,)
+        is subtracted from the rows, and with `unit` they are scaled to length 1. After it, `shift` (k,) is
+        added.
         """
         matrix = np.asarray(matrix, dtype=np.float32)
         out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
@@ -725,7 +727,7 @@ class Engine:
 
 @dataclass
 class _Found:
-    """The results by the first row of their block."""
+    """The results of blocks, by the first row of the block."""
 
     device: Device
     parts: dict[int, np.ndarray]
@@ -767,7 +769,7 @@ class _MomentSums:
 
 
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
-    """Compute `Engine.rotation` with NumPy or torch, which is `xp`."""
+    """`Engine.rotation`, computed by the module `xp` (NumPy or torch)."""
     # The eigenvectors of AAᵀ take a third of the time of a singular value decomposition of A. The condition
     # number of AAᵀ is the square of that of A, so this is precise only if the square is far below 1 / the
     # precision of float64.

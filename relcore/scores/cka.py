@@ -18,7 +18,7 @@ from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 
 # The first three moments of linear CKA (which is Escoufier's RV coefficient) under permutations of the rows.
 
-SAMPLED_ROWS = 256  # size of a sample for two sums, which would need another product over all rows
+SAMPLED_ROWS = 256  # rows that estimate `u` and `r`, which would need another product over all rows
 
 
 def sampled_rows(n: int) -> np.ndarray:
@@ -91,10 +91,10 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     256 rows; for more rows, it is estimated from 256 of them.
 
     The upper end of the band is that of the Pearson III distribution with these moments. With one dimension,
-    this is a χ² distribution; with many, it is nearly normal. The lower end is `_low_end`. It was tested on
-    20 kinds of data (normal, skewed, clustered, heavy tails, few long axes) with 20 to 1,000 rows. Of 2,400
-    to 16,000 permutations, 1.0 to 4.4 % were above the band, and 0 to 3.0 % below it. With few long axes or
-    heavy tails, the lower part of the band is too wide.
+    this is a χ² distribution; with many, it is nearly normal. The lower end is `_low_end`. The band was
+    tested on 20 kinds of data (normal, skewed, clustered, heavy tails, few long axes) with 20 to 1,000 rows.
+    Of 2,400 to 16,000 permutations, 1.0 to 4.4 % were above the band, and 0 to 3.0 % below it. With few long
+    axes or heavy tails, the lower part of the band is too wide.
     """
     n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
     mean = np.sqrt(dimensions) / (n - 1)
@@ -139,8 +139,8 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
 
 
 def third_moment(x: RowSums, y: RowSums) -> float:
-    """The third moment E tr(S πTπᵀ)³ over all permutations π, for traces of 1 (Kazi-Aoual et al. 1995). It is
-    a symmetric bilinear form of the sums of the two spaces.
+    """The third moment E tr(S πTπᵀ)³ over all permutations π, where S and T have trace 1 (Kazi-Aoual et al.
+    1995). It is a symmetric bilinear form of the sums of the two spaces.
     """
     n = float(x.n)
     p, m = (n - 2) * 12, n**2 - 5 * n
@@ -203,7 +203,7 @@ def third_moment(x: RowSums, y: RowSums) -> float:
 
 _DECIDED = 0.05  # a note is added if CKA changes by more without a few rows
 _MOST_ROWS = 10
-_FAR = 2.0**16  # times the spread; from there, differences have 8 of the 24 binary digits of float32
+_FAR = 2.0**16  # at this distance from zero, in spreads, differences keep 8 of the 24 bits of float32
 
 
 @dataclass(frozen=True)
@@ -446,10 +446,11 @@ def cosine_score(
     products: Sequence[np.ndarray],
     between: np.ndarray | None = None,
 ) -> Score:
-    """The mean cosine of n pairs of unit rows aᵢ, bᵢ. It comes from Σ aᵢ·bᵢ (`paired`), and from the sums and
-    the products of the rows aᵢ and of the rows bᵢ. `between` (w_a, w_b) maps aᵢ to the coordinates of bᵢ. The
-    moments of the chance level are exact (Hoeffding 1951, theorem 2): ā·b̄ and ⟨A, B⟩ with A = Σ (aᵢ − ā)(aᵢ
-    − ā)ᵀ; B is the same for bᵢ."""
+    """The mean cosine of n pairs of unit rows aᵢ, bᵢ, from Σ aᵢ·bᵢ (`paired`) and the two `sums` Σ aᵢ, Σ bᵢ
+    and `products` Σ aᵢaᵢᵀ, Σ bᵢbᵢᵀ. `between` (w_a, w_b) maps aᵢ to the coordinates of bᵢ. The moments of the
+    chance level are exact (Hoeffding 1951, theorem 2): the mean ā·b̄, and the variance ⟨A, B⟩ / (n² (n − 1)),
+    where A = Σ (aᵢ − ā)(aᵢ − ā)ᵀ and B is the same for bᵢ.
+    """
     null, (a, b), means = None, products, [total / n for total in sums]
     a, b = (side - n * np.outer(mean, mean) for side, mean in zip((a, b), means, strict=True))
     if between is not None:

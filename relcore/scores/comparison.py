@@ -59,8 +59,8 @@ class Metric(ABC):
     """The base class of metrics. A metric scores the similarity of two spaces, with a chance level. It has no
     state.
 
-    A subclass needs only `score`. Of the other methods, `difference` computes the change of a score. The rest
-    saves work if many spaces are compared; there, `settings` is a `compare.scoring.AllPairs`.
+    A subclass needs only `score`. `difference` computes the change of a score. The other methods save work
+    when many spaces are compared; their `settings` are a `compare.scoring.AllPairs`.
 
     `reads` says which part of a pair `score` uses: its neighbours ("lists"), the sums of a pass over the rows
     ("sums"), or anything ("rows"). Only "rows" needs all rows in memory.
@@ -424,8 +424,8 @@ def score_differences(
     """The change of each score of `score_pair`, with its 95 % interval, on the same held-out rows and
     queries. `settings` are those of `score_pair`.
 
-    The anchors of the split must be those of both sets: a row that is an anchor in one of the sets is not
-    scored in either.
+    The split must list the anchors of `before` and those of `now`, because a row that is an anchor in one of
+    them is not scored in either.
     """
     return differences_of(*(AlignedPair.of(*rows, split, **settings) for rows in (before, now)))
 
@@ -475,7 +475,7 @@ def score_notes(
     return list(filter(None, notes))
 
 
-_MOVED = 0.25  # least shift of the mean, divided by the spread of the other rows
+_MOVED = 0.25  # least shift of the mean by long rows, in spreads of the other rows
 
 
 def long_rows(space: LatentSpace) -> str:

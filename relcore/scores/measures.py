@@ -235,7 +235,7 @@ class AngularShape(SampledMetric):
 
 # Measures with canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
 
-_REAL = 1e-10  # times the largest variance; directions with less are rounding errors of float32
+_REAL = 1e-10  # directions below this share of the largest variance are rounding errors of float32
 
 
 @notes_sample

@@ -38,7 +38,7 @@ CONVENTION_HELP = (
 )
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
-# permuted lists that take a tenth of a second; with few queries, there are more permutations
+# number of lists that can be permuted in a tenth of a second
 _DRAWN_LISTS = 60_000
 _PERMUTED_ROWS = 20_000  # a permutation of this many rows takes a fifth of a millisecond
 _NOTED_ROWS = 300

@@ -1,5 +1,6 @@
-"""Score: a number with its k, its n and its chance level. Also tests of groups, and the scores of all pairs
-of several spaces."""
+"""`Score`: a number with its k, its n and its chance level. `lowest_groups`: a test of groups of rows.
+`PairScores`: the scores of all pairs of several spaces.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class ChanceLevel:
 
     @property
     def places(self) -> int:
-        """The number of decimals that distinguish the chance level from zero: 3, or 5 if it is small."""
+        """The number of decimals needed to show that the chance level is not zero: 3, or 5 if it is small."""
         return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
 
     def __str__(self) -> str:
@@ -281,10 +282,10 @@ def lowest_groups(
 ) -> GroupTest:
     r"""Test whether the mean value of each group is below that of random groups of the same size.
 
-    Draw a random group of m rows, of n, without replacement. The expected value of its mean is the mean μ of
-    all rows, and the variance is :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. The z of each group is
-    compared with the *smallest* z among all groups after a permutation of the values (Westfall and Young
-    1993), so p is the family-wise error rate.
+    If m of n rows are drawn without replacement, their mean has the expected value μ, the mean of all rows,
+    and the variance :math:`\sigma^2 / m \cdot (n - m) / (n - 1)`. The z of each group is compared with the
+    *smallest* z among all groups after a permutation of the values (Westfall and Young 1993), so p is the
+    family-wise error rate.
 
     Parameters
     ----------
@@ -413,7 +414,7 @@ class PairScores:
         return replace(self, names=names, scores=scores, reasons=reasons)
 
     def table(self) -> pd.DataFrame:
-        """A table with one row per pair, also for each space with itself. Figures and CSV files use it.
+        """A table for figures and CSV files, with one row per pair, including each space with itself.
 
         Columns: first, second, score, chance (mean of the chance level), null_low and null_high (its 95 %
         band), low and high (sampling interval, if rows were sampled), n, k, queries, reason (for a missing

@@ -188,7 +188,7 @@ def _panel(cells: pd.DataFrame, column: str, title: str, note: str, digits: int 
 
 def _note_of(cell: pd.Series) -> str:
     lines = [f"{name} {short(cell[name])}" for name in _RECOVERED if not np.isnan(cell[name])]
-    return "\n".join(lines + ["a pruning is left with one anchor; lower δ"] * bool(np.isnan(cell["cosine"])))
+    return "\n".join(lines + ["pruning keeps only one anchor; lower δ"] * bool(np.isnan(cell["cosine"])))
 
 
 def _pair_of(settings: Settings, store: Store, report: Progress) -> tuple[Match, tuple[str, ...]]:
@@ -339,7 +339,7 @@ def _judge(
     return spaces[1].rows(shared.ids[test]), accuracy, chance
 
 
-_ENOUGH = 0.95  # share of the accuracy that is reached without anchors
+_ENOUGH = 0.95  # anchors are enough if they give this share of the accuracy without stitching
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
@@ -357,12 +357,12 @@ class AnchorCount(Study):
             "Numbers of anchors",
             ("coarse", "paper"),
             "coarse",
-            help="Coarse: nine, 2 to 800. Paper: its 80 numbers.",
+            help="Coarse: nine numbers, 2 to 800. Paper: the 80 numbers of the paper.",
         ),
-        states("the anchors and, of sentences, the test rows", 5),
+        states("the anchors and, for sentences, the test rows", 5),
     )
     by, measures = "n_anchors", MEASURES
-    reading = "Enough anchors are where a line reaches the dashed one, which is not stitched."
+    reading = "Anchors are enough where a line reaches the dashed line, which is not stitched."
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         return grid(options, "data", n_anchors=_COARSE if options["grid"] == "coarse" else _PAPER)
@@ -499,7 +499,7 @@ class TrainedCount(Study):
         Option("epochs", "Epochs", (5, 12, 20), 12),
         states("the anchors and both networks' first weights"),
     )
-    reading = "Enough anchors are where a line reaches the dashed one, a network trained on absolute rows."
+    reading = "Anchors are enough where a line reaches the dashed line, a network trained on absolute rows."
     by, measures = "n_anchors", {**_MEASURES, "absolute": "absolute, not stitched"}
 
     shared, varied = "architecture epochs", {"n_anchors": _COUNTS}
@@ -608,7 +608,7 @@ def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
 
 
 SIMILARITIES = ("similarity", "centred similarity")
-# as in the paper, runs whose best validation accuracy is lower are left out of the mean over epochs
+# runs with a lower best validation accuracy are left out of the mean over epochs, as in the paper
 POOR = 0.5
 _REFERENCE = {
     "data": "digits",
@@ -645,22 +645,19 @@ class SimilarityPerformance(Study):
             "Networks",
             (12, 30, 60, 96, 192),
             60,
-            help="Drawn from the whole grid at random, the same each time.",
+            help="Drawn at random from the whole grid; always the same ones.",
         ),
         Option(
             "similarity",
             "Similarity",
             ("plain", "centred"),
             "plain",
-            help=(
-                "Cosines to the anchors as the paper takes them, or with the mean of each space subtracted"
-                " first."
-            ),
+            help=("Cosines to the anchors as in the paper, or with the mean of each space subtracted first."),
         ),
     )
 
     reading = (
-        "A point is a network: further right it is more like the reference, further up it is more accurate."
+        "Each point is a network. To the right it is more similar to the reference, further up more accurate."
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:

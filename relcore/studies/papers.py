@@ -439,12 +439,12 @@ HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does
 UNDECIDED = "pattern not decided"
 YES, NO, OPEN = "holds", "fails", "not decided"
 RULE = (
-    "Each row asserts comparisons between numbers, on one data set or several: each is one experiment. A"
-    " comparison holds here if the difference is above zero beyond its standard error at 95 %, fails if it is"
-    " below zero beyond it, and is not decided otherwise. Numbers of the same random states are compared by"
-    " their differences where the run kept them, else as if they were independent. The pattern holds if all"
-    " comparisons hold, holds partly if some do, does not hold if none does and some fail, and is not decided"
-    " otherwise."
+    "Each row compares numbers and claims which is larger. Its comparisons on one data set are an experiment."
+    " A comparison holds here if the 95 % interval of the difference is above zero, fails if it is below"
+    " zero, and is not decided otherwise. Numbers of the same random states are compared by their differences"
+    " if the run kept them, otherwise as if they were independent. The pattern holds if all comparisons hold,"
+    " and holds partly if some do. It does not hold if none does and at least one fails. Otherwise, it is not"
+    " decided."
 )
 
 

@@ -174,7 +174,7 @@ def gains(table: pd.DataFrame, by: str, base: Any, column: str) -> dict[Any, Est
 
 
 def sentence(text: str, *estimates: Estimate) -> str:
-    """The text with the estimates in place of its brackets; "" unless each estimate has an interval."""
+    """The text with its {} replaced by the estimates; "" unless each estimate has an interval."""
     return text.format(*estimates) if all(estimate.has_interval for estimate in estimates) else ""
 
 
@@ -500,8 +500,8 @@ class StudyProgress:
     seconds_left: float | None = None
     message: str = ""
     stopped: bool = False
-    begun: float = 0.0  # the runs under way, each counted as the share of it that is done
-    part: float = 0.0  # the share that is done of what `message` tells
+    begun: float = 0.0  # the sum of the finished shares of the runs under way
+    part: float = 0.0  # the finished share of the step that `message` names
 
     @property
     def under_way(self) -> bool:

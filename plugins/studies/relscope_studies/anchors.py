@@ -93,7 +93,7 @@ class AnchorChoice(Study):
             help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}",
         ),
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
-        states("the anchors and, of sentences, the test rows"),
+        states("the anchors and, for sentences, the test rows"),
         SPACES,
         Option(
             "anchors",

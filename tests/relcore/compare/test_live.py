@@ -198,4 +198,4 @@ def test_what_cannot_follow_is_refused():
     assert why_not(pair, ProjectionSpec(), APART) == ""
     assert "UMAP" in why_not(pair, ProjectionSpec(), ReductionSpec(method="umap"))
     assert "three dimensions" in why_not(pair, ProjectionSpec(), ReductionSpec(n_components=3))
-    assert "cosines" in why_not(pair, ProjectionSpec(similarity="euclidean"), APART)
+    assert "the cosine" in why_not(pair, ProjectionSpec(similarity="euclidean"), APART)
