@@ -1,10 +1,10 @@
-"""Access control: which files the path that a user gives may lead to.
+"""Access control: which files a user may open by a path. Code that takes a path from a user calls
+`readable_path`.
 
-Usually these are all files that the account may read, because the app and the command line serve the person
-who started them. With ``RELSCOPE_SHARE`` the app also serves other people. Symbolic links are then followed
-first, and the resulting path must lead into ``RELSCOPE_DATA``, into the session's own uploads, or to a file
-that `relscope app` was given. A session never opens an upload of another session. Code that takes a path from
-a user calls `readable_path`.
+Usually users may open all files that the account may read, because the app and the command line serve the
+person who started them. With ``RELSCOPE_SHARE`` the app also serves other people. They may open only files in
+``RELSCOPE_DATA``, their session's own uploads, and files that `relscope app` was given; symbolic links are
+followed before the check. A session never opens an upload of another session.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AccessContext:
-    """The rights of one session of the app. It holds the session's folder of uploads, the keys of the results
-    that the session stored, and a text that says why it may not read other places."""
+    """The rights of one session of the app: the folder of its uploads, the keys of the results that it
+    stored, and the reason to show when it may not read a place ("" for the usual reason)."""
 
     uploads: Path | None = None
     made: Container[str] = ()
@@ -51,8 +51,8 @@ _find_asker: Callable[[], AccessContext] | None = None
 
 
 def set_asker(find: Callable[[], AccessContext] | None) -> None:
-    """Set the function that returns the session of the current call. A worker process has no such function.
-    It may read the uploads of all sessions, because the app checks access before it submits a job."""
+    """Set the function that returns the session of the current call. A worker process has no such function,
+    and may read the uploads of all sessions, because the app checks access before it submits a job."""
     global _find_asker
     _find_asker = find
 
@@ -80,8 +80,8 @@ def chosen_token() -> str:
 
 
 def put_by_session(key: str) -> bool:
-    """Whether this session put the key into the store. In a worker process and in an app that is not shared,
-    this is always True."""
+    """Whether this session stored the result with this key. Always True in a worker process, and in an app
+    that is not shared."""
     return not is_shared() or _find_asker is None or key in _find_asker().made
 
 
@@ -126,8 +126,8 @@ def check_environment() -> None:
 def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
     """The path with ``~`` replaced, after a check that the current session may read it.
 
-    In a shared app, the returned path is resolved, and a relative path starts in the data folder. With
-    ``uploads=False`` the path must not lead into uploads; use this for a folder whose files name other files.
+    In a shared app, a relative path starts in the data folder, and the returned path has its links followed.
+    With ``uploads=False`` uploads are refused; use this for a folder whose files name other files.
 
     Raises
     ------
@@ -189,8 +189,8 @@ def may_read(path: str | Path) -> bool:
 
 
 def beside(path: Path, other: Path) -> bool:
-    """Whether the file `other` may be read together with the opened file `path` beside it. False for a link
-    to a place that the session may not read."""
+    """Whether the file `other`, which lies beside the opened file `path`, may be read with it. False for a
+    link to a place that the session may not read."""
     if not is_shared():
         return True
     ends = resolve_links(path), resolve_links(other)

@@ -20,7 +20,7 @@ DEVICE_HELP = "auto (a GPU where there is one), cpu, cuda, or one of several GPU
 
 
 def flag(name: str) -> bool:
-    """Whether a variable is 1. The only other valid states are 0 and unset."""
+    """Whether a variable is 1. Raises a SpaceError if it is set to anything but 0 and 1."""
     text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
         raise wrong(name, "0 or 1", text)
@@ -28,8 +28,8 @@ def flag(name: str) -> bool:
 
 
 def number(name: str, usual: float, most: float) -> float:
-    """The number in a variable; `usual` if the variable is not set. The number must be above 0 and below
-    `most`."""
+    """The number in a variable; `usual` if the variable is not set. Raises a SpaceError unless the number is
+    above 0 and below `most`."""
     text = os.environ.get(name) or str(usual)
     try:
         value = float(text)
@@ -55,7 +55,7 @@ def wrong(name: str, expected: str, text: str) -> SpaceError:
     return SpaceError(f"{name}: expected {expected}, got {text!r:.80}; correct it or unset it")
 
 
-# The device. There is one choice for the whole process.
+# The device, which is the same for the whole process.
 
 GPU = "GPU"  # the name of a Dask resource, which only one worker of a machine has
 _NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
@@ -113,8 +113,8 @@ def _need_device_name(name: str, what: str) -> str:
 
 
 def resolve(name: str | None = None) -> str:
-    """The device on this machine that a name stands for: "cpu", "torch", "cuda" or "cuda:1". "auto" and None
-    stand for the device that the user chose.
+    """The device that a name means on this machine: "cpu", "torch", "cuda" or "cuda:1". "auto" and None mean
+    the device that the user chose.
 
     Raises
     ------

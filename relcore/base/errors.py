@@ -1,4 +1,4 @@
-"""The exceptions of the core, functions that quote items in their messages, and checks for settings."""
+"""The exceptions of the core, helpers for their messages, and checks for settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def quote(items: Sequence[str]) -> str:
 
 
 def did_you_mean(text: str, known: Iterable[str]) -> str:
-    """A suggestion such as ``"; did you mean 'a' or 'b'?"``. If no known name is similar to the text, ""."""
+    """A suggestion such as ``"; did you mean 'a' or 'b'?"``; "" if no known name is similar to the text."""
     from difflib import get_close_matches
 
     near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
@@ -94,16 +94,13 @@ EXTRAS = {
     "torchdr": "gpu",
     "umap": "app",
 }
-OF_KIND = {"images": "vision", "texts": "text"}  # extras that the encoders of a kind need
+OF_KIND = {"images": "vision", "texts": "text"}  # the extra that encoders of this kind of data need
 
 
 @contextmanager
 def extra(name: str = "") -> Iterator[None]:
-    """Turn a failed import into an error that says how to install the library. This works as a context and as
-    a decorator.
-
-    If several extras contain the library, `name` is the extra to install. Raises a SpaceError if a library of
-    `EXTRAS` is missing.
+    """A context and decorator that turns a failed import of a library of `EXTRAS` into a SpaceError, which
+    says how to install the library. If several extras contain it, `name` is the extra to install.
 
     Examples
     --------
@@ -122,8 +119,8 @@ def extra(name: str = "") -> Iterator[None]:
 
 
 def with_install_hint(error: ImportError, name: str = "") -> Exception:
-    """An error that says how to install the library. If no extra installs the library, the given error."""
-    # pandas wraps the ImportError of jinja2
+    """An error that says how to install the missing library; the given error if no extra installs it."""
+    # pandas raises an ImportError of its own, which is caused by the one of jinja2.
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]
     return missing_library(library, name) if library in EXTRAS else error

@@ -2,8 +2,8 @@
 computations read it.
 
 Importing this module is cheap: an entry holds the path of its code, and `load` imports that code at first
-use. To add a choice, write a file and add one line here. A script may add an entry at run time under a new
-name. A package adds entries to a `Family` by entry points (see docs/plugin).
+use. To add a choice, write a file and add one line here. A script may add an entry under a new name at run
+time. Other packages add entries to a `Family` by entry points (see docs/plugin).
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ class Method(Named):
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        The rows on which heads are trained. "absolute": heads are trained on the rows of their own space.
-        `where` is then a function ``(source, target, settings, random_state)`` of two `FittedSpace`; it
-        returns a function that translates source rows (m, d) to rows of the target, or None. With any other
-        value, heads are trained on a representation. `where` is then a function ``(space, settings)`` that
-        computes it from one space, and a head can read the representation of every space.
+        The rows on which heads are trained. "absolute": the rows of the head's own space. `where` is then a
+        function ``(source, target, settings, random_state)`` of two `FittedSpace`; it returns a function that
+        translates source rows (m, d) to rows of the target, or None. The method's own name: a representation
+        that ``where(space, settings)`` computes from one space, so that each head can read every space.
     knows : "one" or "both"
         "one": the method prepares each space alone. "both": it needs both spaces at once.
     """
@@ -70,8 +69,7 @@ class MetricName(Named):
         What the metric compares. "pair": representations of one pair of spaces, as in Explore's table.
         "spaces": many spaces with each other. "more": both, but only if the metric is chosen by name.
     needs : some of "anchors", "projection", "k", "n_queries", "labels"
-        The settings on which a comparison of many spaces depends. "labels" means that the pair must have
-        labels.
+        What the metric depends on, besides the spaces. "labels" means that the pair must have labels.
     """
 
     of: tuple[str, ...] = ("pair", "spaces")
@@ -82,10 +80,10 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Family(MutableMapping[str, Entry], Generic[Entry]):
-    """The choices of one kind: Relscope's own choices, then those of plugins. Plugins are searched only for a
-    name that is not among Relscope's own.
+    """The choices of one kind, by name: Relscope's own choices, then those of plugins. Plugins are searched
+    only for a name that Relscope itself lacks.
 
-    In a shared app a `private` family ignores plugins, because their settings may be paths.
+    In a shared app, a `private` family ignores plugins, because their settings may be paths.
     """
 
     def __init__(
@@ -137,7 +135,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return ""
 
     def working(self) -> list[str]:
-        """The names whose code can be used. Warns once about each plugin that fails."""
+        """The names whose code can be loaded. Warns once about each plugin that fails."""
         for name, entry in list(self.added.items()):
             try:
                 entry.load()
@@ -399,9 +397,9 @@ FORMATS = Family("formats", FormatName, _FORMATS)
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """A `stores.index.VectorIndex`: a file whose format names this `store`, or a database. The address of a
-    database names a table after #, and a shared app does not open it.
-    """
+    """A `stores.index.VectorIndex`, which reads and writes vectors in a file or a database. For files, `name`
+    is the `store` of their `FormatName`. The address of a database names a table after #; a shared app opens
+    no databases."""
 
     name: str = ""
 
@@ -455,7 +453,7 @@ _ENCODERS = {
 }
 ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
 
-# Figures: the name that recipes use, and the `Recipe` that draws each.
+# Figures: the name that recipes use → the `Recipe` that draws the figure.
 FIGURES = {
     "comparison": Named("", ".compare.scene:Panes"),
     "scores": Named("", ".compare.scene:Scores"),
@@ -480,7 +478,7 @@ FIGURES = {
     "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
 }
 
-# Figures of earlier versions, and the study that now draws each; "" if there is none.
+# Figures of earlier versions → the study that now draws the figure; "" if there is none.
 FORMER_FIGURES = {
     "cross-domain": "",
     "drift-map": "",
@@ -510,8 +508,7 @@ FORMER_FIGURES = {
 # Sources of spaces, sources of datasets, and encoders that only earlier versions had.
 FORMER_DATA = ("planetoid", "graph", "timm")
 
-# Studies of version 0.1.0 that became part of other studies; "" for a study whose numbers appear on Papers
-# only.
+# Studies of version 0.1.0 → the study that contains them now; "" if only the page Papers shows their numbers.
 FORMER_STUDIES = {
     "across-domains": "",
     "across-languages": "",
@@ -525,8 +522,8 @@ FORMER_STUDIES = {
     "robustness": "method-map",
     "row-lengths": "",
 }
-# Studies of the package relscope-studies, in plugins/studies. If it is not installed, an error on opening
-# their files names it.
+# Studies of the package relscope-studies, in plugins/studies. If it is not installed, the error for a file of
+# such a study names the package.
 PLUGIN_STUDIES = (
     *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
     *("exposure", "isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),

@@ -1,5 +1,5 @@
-"""Format numbers for texts, tables and hovers: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain
-numbers.
+"""Format numbers for texts, tables and hover texts: ``.356``, ``−.021``, ``20,000``. Files of data do not use
+these formats.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ MINUS = "−"
 
 
 def short(value: float, places: int = 3) -> str:
-    """A number with a fixed number of decimals: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN. There is no
-    zero before the point, and no minus before a rounded zero.
-    """
+    """The number with `places` decimals: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN. There is no zero
+    before the point, and no minus before a rounded zero."""
     if value != value:
         return "–"
     text = f"{abs(value):,.{places}f}"
@@ -23,16 +22,16 @@ def short(value: float, places: int = 3) -> str:
 
 
 def short_chance(value: float) -> str:
-    """The mean of a chance level, such as ``.167``. Below .005 it has two significant digits (``.00052``);
-    below .00001 it is ``0``."""
+    """The mean of a chance level as text, such as ``.167``. A mean below .005 has two significant digits
+    (``.00052``); a mean below .00001 is ``0``."""
     if not abs(value) < 0.005:
         return short(value)
     return short(value, 1 - floor(log10(abs(value)))) if abs(value) >= 1e-5 else "0"
 
 
 def percent(share: float) -> str:
-    """A share in percent: ``93 %``, ``0 %``. Below one percent it has one significant digit (``0.005 %``).
-    NaN gives ``–``."""
+    """A share, 0 … 1, in percent: ``93 %``, ``0 %``; ``–`` for NaN. Less than one percent is shown with one
+    significant digit (``0.005 %``)."""
     if share != share:
         return "–"
     value = 100 * share

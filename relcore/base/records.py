@@ -1,7 +1,7 @@
-"""Convert dataclasses (settings, recipes and results) to JSON and arrays for the store, and back. Also
-recipes and session files that work on other machines, and sealed files.
+"""Convert dataclasses (settings, recipes and results) to JSON and arrays, and back. Also: the paths in
+recipes and session files, and files with a checksum.
 
-msgspec checks types strictly. This module also refuses unknown settings, and keeps arrays outside the JSON. A
+msgspec checks the types. This module also refuses unknown settings, and keeps arrays outside the JSON. A
 class whose JSON differs from its fields has a method ``to_record(self)``; if it is not a dataclass, it also
 has a method ``from_record(cls, record)``.
 """
@@ -26,9 +26,9 @@ from relcore.base.access import data_folder, expand_home, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
-# JSON is checked on reading. Python's parser accepts NaN, numbers of any length, repeated names and half a
-# surrogate pair; msgspec's parser accepts two of these. Such values would cause errors later, when the file
-# is no longer known.
+# JSON is checked when it is read. Python's parser accepts NaN, numbers of any length, repeated names and half
+# a surrogate pair; msgspec's parser accepts two of these. Such values would cause errors later, which could
+# not name the file.
 
 MOST_BYTES = 32 << 20  # a file of brackets takes twenty times as much in memory
 _MOST_LEVELS = 40
@@ -38,8 +38,8 @@ _MOST_WHOLE = 2**63
 def parse(text: str | bytes, where: str, what: str = "") -> Any:
     """The value in a JSON text. Error messages say with `what` which content was expected.
 
-    Raises a SpaceError for invalid JSON. Other errors are more than 32 MB, more than 40 levels, a repeated
-    name in one object, a number that is not finite, a number of more than 64 bits, and half a surrogate pair.
+    Raises a SpaceError for invalid JSON, and for JSON with more than 32 MB, more than 40 levels, a name twice
+    in one object, a number that is not finite or has more than 64 bits, or half a surrogate pair.
     """
     if len(text) > MOST_BYTES:
         raise SpaceError(
@@ -70,8 +70,8 @@ def read_file(path: Path, what: str) -> Any:
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
-    """Raise a SpaceError if JSON cannot hold one of the texts and numbers in the value, or if the value is
-    nested too deeply."""
+    """Raise a SpaceError if the value contains a text or a number that JSON cannot hold, or is nested too
+    deeply."""
     if isinstance(value, Mapping | list | tuple):
         if not levels:
             expected = f"at most {_MOST_LEVELS} levels of lists and objects"
@@ -149,8 +149,8 @@ def from_json(
 ) -> T:
     """The dataclass `kind`, made from the output of `to_json`. Missing fields take their defaults.
 
-    If a setting is missing, unknown, of the wrong type or refused by the class itself, raises a SpaceError
-    that begins with ``what`` and the place of the setting.
+    Raises a SpaceError if a setting is missing, unknown, of the wrong type or refused by the class itself.
+    The message begins with `what` and the place of the setting.
     """
     import msgspec
 
@@ -222,8 +222,7 @@ def _rephrase(message: str, kind: Any, given: Any) -> str:
     return f"{head}expected {expected or text}, got {given!r:.80}"
 
 
-# Make recipes and session files work on other machines: they name files without folders, and a digest
-# checks each file.
+# Paths. Recipes and session files name files without their folders, so that they work on other machines.
 
 _OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources of specs whose name may be a path
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -231,7 +230,8 @@ Find = Callable[[Mapping[str, Any]], str]
 
 
 def without_paths(described: Any) -> Any:
-    """The JSON with each absolute path cut to its last part. If two paths end alike, more parts are kept.
+    """The JSON with each absolute path cut to its last part. If two paths have the same last part, more parts
+    are kept.
 
     Examples
     --------
@@ -245,7 +245,8 @@ def without_paths(described: Any) -> Any:
 
 
 def with_paths(described: Any, find: Find) -> Any:
-    """Undo `without_paths`: in each spec of a file or folder, replace the name by ``find(spec)``."""
+    """The JSON with the name in each spec of a file or folder replaced by ``find(spec)``. This undoes
+    `without_paths`."""
 
     def located(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
@@ -276,8 +277,8 @@ def last_part(path: str) -> str:
 
 
 def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
-    """The files and folders that a spec may mean: in `folders`, and up to two levels below the `deep`
-    folders."""
+    """The existing files and folders that a spec may mean. They are searched for in `folders`, and up to two
+    levels below the `deep` folders."""
     inner = ((folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))) for folder in deep)
     for folder in dict.fromkeys(chain(folders, *inner)):
         path = folder / last_part(spec["name"])
@@ -291,9 +292,10 @@ def finder(
     given: Mapping[str, Path] | None = None,
     remedy: str = "",
 ) -> Find:
-    """A function for `with_paths` that finds a file by its name: in `given`, as a path, or in these folders.
+    """A function for `with_paths` that finds the file of a spec: first by its last part in `given`, then by
+    the spec's own path, then in the folders, as `candidates` does.
 
-    If no such file exists, it raises a SpaceError with the remedy.
+    If no such file exists, the function raises a SpaceError with the remedy.
     """
     folders, deep, given = list(folders), list(deep), given or {}
 
@@ -324,8 +326,8 @@ def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
 
 
 def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> Any:
-    """The JSON with every path replaced by `change`, also inside the JSON texts that specs of encodings
-    contain."""
+    """The JSON with the result of `change` in place of each path. Paths inside texts that are themselves JSON
+    are replaced, too; specs of encodings contain such texts."""
     if isinstance(value, Mapping):
         places = _places(value)
         return {
@@ -343,8 +345,8 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
 
 
 def _places(spec: Mapping[str, Any]) -> set[str]:
-    """The keys, of a spec or of its options, whose values may be paths. For an encoder these are the keys of
-    all its texts."""
+    """The keys of a spec, or of its options, whose values may be paths. For an encoder, the keys of all its
+    texts."""
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
     if "encoder" in texts:
         return texts - {"encoder"}
@@ -352,7 +354,7 @@ def _places(spec: Mapping[str, Any]) -> set[str]:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The object in a .json file. The files that it names are replaced by their paths. They are searched for
+    """The object in a .json file, with the names of files replaced by their paths. Files are searched for
     beside the .json file, in the current folder and under RELSCOPE_DATA.
 
     Raises
@@ -371,7 +373,7 @@ def data_folders() -> list[Path]:
     return list(filter(None, [data_folder()]))
 
 
-# Sealed files: safetensors files with a JSON header about the tensors and a checksum of the whole file.
+# Safetensors files with a JSON header, which describes the tensors and has a checksum of the whole file.
 
 _MOST_BYTES, _MOST_HEADER = 1 << 30, 1 << 20
 _ZEROS = 32 * "0"
@@ -379,11 +381,8 @@ _DTYPES = {"F32": "<f4", "U8": "u1"}
 
 
 def file_bytes(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
-    """The bytes of a file of float32 and uint8 tensors. `header` is a dataclass, whose field `checksum` is
-    filled in.
-
-    Equal tensors and headers give equal bytes.
-    """
+    """The bytes of a file of float32 and uint8 tensors. `header` is a dataclass; its field `checksum` is
+    filled in. Equal tensors and headers give equal bytes."""
     from safetensors.numpy import save
 
     text = json.dumps(to_json(replace(header, checksum=_ZEROS)), ensure_ascii=False, sort_keys=True)
@@ -395,13 +394,13 @@ def file_bytes(tensors: dict[str, np.ndarray], key: str, header: Any) -> bytes:
 def checked_tensors(
     path: Path, key: str, kind: type[T], layout: int, what: str
 ) -> tuple[T, dict[str, np.ndarray]]:
-    """The header and the tensors of a file that `file_bytes` wrote. If its checksum is empty, it is not
-    checked.
+    """Return the header and the tensors of a file that `file_bytes` wrote. An empty checksum is not checked.
 
     Raises
     ------
     SpaceError
-        The file is not `what`, is damaged, has a later layout, or is larger than a gigabyte.
+        The file is of another kind, is damaged, has a later layout, or is larger than a gigabyte. The message
+        says with `what` which file was expected.
     """
     from safetensors import SafetensorError, deserialize
 

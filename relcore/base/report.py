@@ -20,19 +20,21 @@ Cells = Sequence[Sequence[str]]
 RECOMMENDED = "▸ "  # stands before the first cell of an emphasised row
 _NUMBER = set("0123456789.,+−-–±∞… ")
 _PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,.+=%()/–−-±…")
-# `_LOOKALIKES` replaces signs that end a cell, begin HTML or mention a user. `_MARKS` begin Markdown or a
-# link.
+# `_LOOKALIKES` replaces signs that would end a cell, begin HTML or mention a user. `_MARKS` would begin
+# Markdown or a link.
 _LOOKALIKES = str.maketrans({"|": "¦", "<": "‹", ">": "›", "@": "＠"})
 _MARKS = ("\\", "`", "*", "_", "[", "]", "#", "://", "www.")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a report.
+    """A table of a report.
 
     Attributes
     ----------
-    name : str The key of the table in JSON; "" if only people read the table. rows : DataFrame, optional
+    name : str
+        The key of the table in JSON; "" if only people read the table.
+    rows : DataFrame, optional
         The values with all digits, for machines.
     shown : rows of texts
         The cells that people read; the first row is the head. Empty if only machines read the table.
@@ -49,7 +51,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """A table that shows people the same rows that machines read."""
+        """A table with the same rows for people and for machines."""
         import pandas as pd
 
         cells = [[f"{one:,}" if isinstance(one, int) else str(one) for one in row.values()] for row in rows]
@@ -128,8 +130,8 @@ class Report:
         return plain(record | {name: rows.to_dict("records") for name, rows in named.items()})
 
     def markdown(self) -> str:
-        """The report as a comment in GitHub's Markdown. It begins with ❌ after an alarm. Otherwise it begins
-        with ✅."""
+        """The report as a comment in GitHub's Markdown. If the facts tell whether there is an alarm, it
+        begins with ❌ or ✅."""
         sign = "" if "alarm" not in self.facts else "❌ " if self.facts["alarm"] else "✅ "
         parts = [sign + _markdown(self.sentence)]
         for table in self.tables:
@@ -208,7 +210,7 @@ def plain(value: Any) -> Any:
 
 
 def _markdown(text: str) -> str:
-    """The text without characters that could begin markup, begin a link or mention a user."""
+    """The text, escaped so that it begins no markup, begins no link and mentions no user."""
     text = visible(text).translate(_LOOKALIKES)
     for mark in _MARKS:
         text = text.replace(mark, f"{mark[:-1]}\\{mark[-1]}" if len(mark) > 1 else f"\\{mark}")

@@ -1,5 +1,5 @@
-"""Rows (n, d) from any source, read block by block. Sources are arrays, files, shards, and rows that are
-computed from other rows when they are used."""
+"""Matrices of rows (n, d) that are read block by block: arrays, files on disk, and rows that are computed
+from other rows when they are used."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def call_content(X: np.ndarray, content: Hashable) -> None:
 
 
 def content_of(X: np.ndarray) -> Hashable:
-    """The recorded digest of an array's content, which is equal for equal arrays. If none was recorded, the
-    array's identity."""
+    """The digest of an array's content that `call_content` recorded; if none was recorded, the array's
+    identity."""
     return _contents.get(id(X), id(X))
 
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB, which stays in cache between passes
 _IN_CACHE = 2**17  # numbers in a block of half a megabyte
-_ROUNDED = 2.0**-17  # of the spread; a smaller shift of the mean changes no score by more than 1e-5
+_ROUNDED = 2.0**-17  # share of the spread; a smaller error of the mean changes no score by more than 1e-5
 
 
 class Rows(Protocol):
@@ -121,10 +121,9 @@ def inverse_lengths(rows: np.ndarray) -> np.ndarray:
 
 
 def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """The mean (d,) of the rows of X (n, d). It is float32; if rounding would be noticeable beside the spread
-    of the rows, float64. If the `mean` of all rows is given, X is only a sample of rows that decides the
-    type.
-    """
+    """The mean (d,) of the rows of X (n, d), as float32, or as float64 if rounding would be noticeable beside
+    the spread of the rows. If the `mean` of all rows is given, only its type is chosen, and X may be a sample
+    of the rows."""
     # The sum is float64: a float32 sum of many rows loses digits, which matters if the mean is far from zero.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
     kept, (spread, _) = mean.astype(np.float32), spread_and_offset(X, mean)
@@ -132,8 +131,7 @@ def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 
 
 class DerivedRows:
-    """Rows (n, w) that are computed from the rows of a space when they are used. The whole matrix is never
-    formed.
+    """Rows (n, w) that are computed from the rows of a space when they are used.
 
     Parameters
     ----------
@@ -181,7 +179,7 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
     return DerivedRows(X, lambda rows: unit_rows(rows, mean))
 
 
-# Matrices on disk. Their rows are read when they are used, block by block, and converted to float32.
+# Matrices on disk. Rows are read when they are used, and converted to float32.
 
 BLOCK_ROWS = 4096
 _READERS = 8
@@ -200,14 +198,14 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, opened: int | None = None) -> FileStamp:
-        """The stamp of the file at a path. If the file descriptor `opened` is given, its file is used."""
+        """The stamp of the file at a path; if a file descriptor `opened` is given, of its file."""
         now = path.stat() if opened is None else os.fstat(opened)
         return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
 
     def need_unchanged(self) -> None:
         """Raise a SpaceError if the file was rewritten or truncated since the stamp was taken.
 
-        If the file was removed or replaced, there is no error, because a memory map keeps the old content.
+        A removed or replaced file is no error, because a memory map keeps the old content.
         """
         with suppress(OSError):
             if Path(self.path).stat().st_ino == self.inode:
@@ -227,7 +225,8 @@ class FileStamp(NamedTuple):
 
 
 class Origin:
-    """The source of mapped rows. Subclasses in `relcore.files.reading` cache facts about the rows."""
+    """The file from which `MappedRows` come. Subclasses in `relcore.files.reading` cache facts about the
+    rows."""
 
     stamp: FileStamp | None = None
 
@@ -240,8 +239,8 @@ class Origin:
         """The cached Euclidean lengths (n,) of the rows, all finite; None if they are not cached."""
 
     def known_digest(self, columns: str) -> str | None:
-        """The cached digest of a space with these rows and with `columns`, the digest of its other columns;
-        None if it is not cached."""
+        """The cached digest of a space with these rows, whose other columns have the digest `columns`; None
+        if it is not cached."""
 
     def keep_lengths(self, lengths: np.ndarray) -> None: ...
 
@@ -354,9 +353,8 @@ class MappedRows(NDArrayOperatorsMixin):
         return np.asarray(self).astype(dtype, **settings)
 
     def mean(self, axis: int | None = None, dtype: Any = None, **settings: Any) -> Any:
-        """The mean, as NumPy's method computes it. The mean over rows is summed in float64, block by block,
-        and has the same digits as NumPy's sum over all rows.
-        """
+        """The mean, as NumPy's method computes it. For ``axis=0`` and float64, rows are summed block by
+        block, and the result has the same digits as NumPy's."""
         if axis != 0 or dtype != np.float64:
             return np.asarray(self).mean(axis=axis, dtype=dtype, **settings)
         total = np.zeros((1, self.shape[1]))
@@ -401,9 +399,8 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def as_mapped_rows(vectors: Any) -> MappedRows | None:
-    """The rows of a matrix on disk that can be used without a copy. They must be `MappedRows` or a read-only
-    memory map of float16 or float32. For any other matrix, None.
-    """
+    """The matrix as `MappedRows`, if it is already, or if it is a read-only memory map of float16 or float32;
+    None for any other matrix, which would have to be copied."""
     if isinstance(vectors, MappedRows):
         return vectors
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or 0 in vectors.shape:
@@ -439,7 +436,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     if rows.dtype == np.float16 and rows.flags.c_contiguous:
         bits = out.view(np.int32)
         bits[...] = rows.view(np.int16)
-        np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign bit, so it stays in front
+        np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign, so it stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
         np.multiply(out, _TO_FLOAT32, out=out)  # the exponent of float32 has an offset that is larger by 112
         if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # shifted NaN and infinity are finite
@@ -449,10 +446,10 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     return out
 
 
-# The range of numbers whose squares and products float32 can hold, and the lengths of rows.
+# The accepted range of numbers, and the lengths of rows.
 
-# Float32 can hold the sum of such squares over all columns and thousands of rows. A space with numbers
-# outside this range is refused on loading, so no later code checks the range.
+# Float32 can hold the sum of squares of numbers in this range, over all columns and thousands of rows. A
+# space with other numbers is refused when it is loaded, so no later code checks the range.
 SMALLEST, LARGEST = 1e-12, 1e12
 NO_LENGTH = 2.0**-120  # a smaller squared length has lost digits, so its row counts as having no direction
 _SAMPLED_ROWS = 64
@@ -460,8 +457,8 @@ _ROWS_AT_ONCE = 4096
 
 
 def out_of_range(given: np.ndarray) -> str:
-    """Why these numbers are out of range, with the remedy. If they are in range, not finite or all zero,
-    ""."""
+    """Why these numbers are out of range, with the remedy; "" if they are in range, not finite or all
+    zero."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
         # One fast pass decides for most spaces, because the largest number lies between the root mean square
         # and the root of the sum of squares.
@@ -485,7 +482,7 @@ def range_reason(largest: float) -> str:
 
 
 def length_reason(lengths: np.ndarray, width: int) -> str:
-    """The result of `out_of_range`, computed from only the lengths (n,) and the width of the rows."""
+    """The result of `out_of_range`, computed from the lengths (n,) of rows and from their width."""
     longest = float(lengths.max())
     # The largest number is at most the longest length, and at least this length / √d.
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))

@@ -35,12 +35,13 @@ class Setting:
 
     Attributes
     ----------
-    name, kind, default The name, type and default of the dataclass's field. The default is UNSET if the field
-    has none. label, help, placeholder : str
+    name, kind, default
+        The name, type and default of the dataclass's field. The default is UNSET if the field has none.
+    label, help, placeholder : str
         Texts of a form and of ``--help``. The default label is the name.
     choices : value → label, or a sequence of values
-        The allowed values; for a tuple, the allowed items. By default those of a `Literal`. A label may be a
-        `names.Named`. Entries that are added to a registry later are allowed, too.
+        The allowed values; for a tuple, the allowed items. The default is the values of a `Literal`. A label
+        may be a `names.Named`. Values that are added to the mapping later are allowed, too.
     suggestions : value → label, or a sequence of values
         Values that a form offers. Other values are allowed, too.
     several : bool
@@ -108,7 +109,7 @@ class Setting:
         return self.default if self.usual is UNSET else self.usual
 
     def check(self, value: Any) -> None:
-        """If the value is not allowed, raise a SpaceError with the setting's name and the allowed values."""
+        """Raise a SpaceError with the setting's name and the allowed values, unless the value is allowed."""
         if value is None and type(None) in get_args(self.kind):
             return
         expected = near = ""
@@ -157,8 +158,8 @@ class Setting:
         return noun if self.low is None else f"{noun} from {self.low}{upper}"
 
     def read(self, text: str) -> Any:
-        """The value that a typed text such as ``"4, 8, 12"`` or ``"0.1"`` stands for. Raises a SpaceError for
-        an invalid text. Only ASCII digits are accepted, because Python would also read "１２" and "1_000"."""
+        """The value of a typed text such as ``"4, 8, 12"`` or ``"0.1"``. Raises a SpaceError for an invalid
+        text. Only ASCII digits are accepted, although Python would also read "１２" and "1_000"."""
         typed, text = text, str(text).strip()
         if self.is_tuple and (inner := get_args(self.kind)[0]) in (str, Path):
             return tuple(map(inner, filter(None, map(str.strip, text.split(",")))))
@@ -177,8 +178,7 @@ class Setting:
 
 
 def setting(default: Any = UNSET, **shown: Any) -> Any:
-    """A dataclass field with attributes of a `Setting`: ``width: int = setting(64, low=2, help="Of the
-    space.")``."""
+    """A dataclass field with the attributes of a `Setting`: ``width: int = setting(64, low=2)``."""
     return field(default=MISSING if default is UNSET else default, metadata={"setting": Setting(**shown)})
 
 
@@ -195,7 +195,7 @@ def settings_of(kind: type) -> dict[str, Setting]:
 
 
 def check(settings: Any) -> None:
-    """If a setting has a value that is not allowed, raise a SpaceError that names the first such setting."""
+    """Raise a SpaceError for the first of the settings whose value is not allowed."""
     for name, one in settings_of(type(settings)).items():
         one.check(getattr(settings, name))
 

@@ -1,13 +1,13 @@
-"""Handle Ctrl-C and SIGTERM in commands: a command always prints one line and exits with the code that a
+"""Handle Ctrl-C and SIGTERM in commands: a stopped command prints one line and exits with the code that a
 shell expects.
 
-While nothing is open, for example during imports, the process ends at once (`_stop_on_signal`). Otherwise
-`stop` raises a KeyboardInterrupt, which lets the work close its files, and a second signal ends the process
-at once.
+While no file is open, for example during imports, a signal ends the process at once (`_stop_on_signal`).
+Later, the first signal raises a KeyboardInterrupt (`stop`), so that the work can close its files; a second
+signal ends the process at once.
 """
 
-# Until `listen` has run, Ctrl-C prints a traceback, so only built-in modules are imported here: `_signal`,
-# without the names that the module signal adds.
+# Until `listen` has run, Ctrl-C prints a traceback. To run it early, this module imports only modules that
+# are loaded fast, such as `_signal`, which is the built-in part of `signal`.
 import _signal as signal
 import atexit
 import os
@@ -44,7 +44,7 @@ def stop(number: int, _: "Any" = None) -> None:
 
 
 def print_stopped() -> int:
-    """Print `LINE`, only once even after several signals, and return the exit code."""
+    """Print `LINE`, and return the exit code. The line is printed only once, even after several signals."""
     if not stopped or "said" not in _done:
         _done.add("said")
         try:
@@ -70,7 +70,7 @@ def end(code: int) -> "NoReturn":
 
 
 def _again(ignored: "Any") -> None:
-    """Raise a KeyboardInterrupt again, if Python swallowed it in a destructor or a callback."""
+    """Raise a KeyboardInterrupt again if Python ignored it because it was raised in a destructor."""
     if not stopped or not issubclass(ignored.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
         return
@@ -92,7 +92,7 @@ def stop_gracefully() -> None:
 
 
 def block_signals() -> None:
-    """Block signals. They are delivered when the program that replaces this one can handle them."""
+    """Block signals, so that they reach the program that replaces this one, once it can handle them."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 

@@ -1,8 +1,8 @@
-"""Write files and folders that get their name only when they are complete; make temporary folders of a
-process.
+"""Write files and folders that get their name only when they are complete; make temporary folders that end
+with their process.
 
-An unfinished file lies beside its target under a hidden name. The name contains the process, so that the next
-writer can remove the remains of a killed process.
+An unfinished file lies beside its target under a hidden name, which tells the process that writes it. The
+next writer removes the unfinished files of killed processes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ _REMEDY = {number: remedy for remedy, numbers in _REMEDIES.items() for number in
 
 
 class NotWritten(SpaceError):
-    """A file or a folder could not be written, and no part of it is left. `strerror` is the system's
-    message."""
+    """A file or a folder could not be written. No part of it is left. `strerror` is the system's message."""
 
     strerror = ""
 
@@ -62,11 +61,11 @@ def disk_errors(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """An open file that replaces the file at `path` once it is complete and on disk. After an error, `path`
-    is unchanged.
+    """Within the block, an open file. When the block ends, it replaces the file at `path`; after an error in
+    the block, `path` is unchanged.
 
-    A library that opens files itself can use the file's `name`. Raises `NotWritten` if the disk refuses the
-    file.
+    A library that opens files itself can use the `name` of the open file. Raises `NotWritten` if the disk
+    refuses the file.
     """
     if path.exists() and not path.is_file():  # a device or a pipe, such as /dev/stdout
         with disk_errors(path), path.open("wb") as stream:
@@ -92,8 +91,8 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
-    """Within the block, a new folder. It gets its name at the end, when all its files are complete and on
-    disk.
+    """Within the block, a new folder. It gets the name `path` at the end of the block, when all its files are
+    on disk.
 
     If the folder already exists, the new files are moved into it, with the file `last` at the end.
     """
@@ -104,7 +103,7 @@ def new_folder(path: Path, last: str = "") -> Iterator[Path]:
 
 
 def finish_folder(partial: Path, path: Path, last: str = "") -> None:
-    """Give a folder its name, as `new_folder` does."""
+    """Move the folder `partial` to `path`, as `new_folder` does at the end of its block."""
     sweep(partial)
     for file in filter(Path.is_file, partial.rglob("*")):
         with file.open("rb") as stream:
@@ -126,7 +125,8 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A free name on the disk of the path. When the block ends, anything under that name is removed."""
+    """Within the block, a new path in the folder of `path`. When the block ends, what lies there is
+    removed."""
     folder = Path(os.path.realpath(path)).parent
     with disk_errors(path):
         sweep(folder)
@@ -147,18 +147,19 @@ def remove(path: Path) -> None:
 
 
 def own_name() -> str:
-    """A new file name that tells the machine and the process that own the file."""
+    """A new file name, from which `has_ended` can tell whether this process still runs."""
     return "~".join((socket.gethostname(), str(os.getpid()), _began(os.getpid()), uuid.uuid4().hex))
 
 
 def is_orphaned(path: Path, name: str = "") -> bool:
-    """Whether the process in this `own_name` has ended. If that is unknown, whether the file is old."""
+    """Whether the process that made this `own_name` has ended. If that is unknown, whether the file is
+    old."""
     known = has_ended(name or path.name)
     return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
 
 
 def has_ended(name: str) -> bool | None:
-    """Whether the process in this `own_name` has ended; None if it ran on another machine."""
+    """Whether the process that made this `own_name` has ended; None if it ran on another machine."""
     host, pid, began, *_ = *name.split("~"), "", ""
     if host != socket.gethostname() or not pid.isdecimal():
         return None
@@ -173,11 +174,8 @@ def has_ended(name: str) -> bool | None:
 
 
 def _began(pid: int) -> str:
-    """The start time of a process in kernel ticks. It tells the process apart from a later one with the same
-    number.
-
-    "ended" for a zombie process, which can remain in a container; "" if the time cannot be known.
-    """
+    """The start time of a process in kernel ticks, by which it differs from a later process with the same
+    number. "ended" for a zombie process, which can remain in a container; "" if the time is unknown."""
     with suppress(OSError):
         state, *facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "ended" if state in "ZX" else facts[18]

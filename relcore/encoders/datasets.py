@@ -71,8 +71,8 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """The sentences of each language, in random order. Row i is the same sentence in every language. "id"
-    counts as a language: it gives the sentences' ids."""
+    """The sentences of each language. Row i is the same sentence in every language. The name "id" gives the
+    ids of the sentences."""
     need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
     from relcore.files.tables import table_of
 
@@ -88,15 +88,15 @@ TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("pe
 _RECIPE = "prose, 40 to 400 characters, 1"  # part of the store's key
 _MARKED = tuple("=|!{}<*#:;")  # signs with which headings, tables and lists begin
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of templates; bold, italics
+_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of removed templates; bold, italics
 
 
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The sentences of the articles, in their order.
 
-    The option `articles` is the number of articles to keep. By default these are the longest ones, which are
-    similar (countries, states). With the option `fewest`, they are the first articles that have at least that
-    many sentences, which differ more.
+    The option `articles` is the number of articles to keep. By default these are the longest articles, whose
+    topics are similar (countries, states). With the option `fewest`, they are the first articles with at
+    least that many sentences, whose topics differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
@@ -126,8 +126,7 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
-    """The sentences of each article, by its title. They are parsed once, which takes seconds, then read from
-    the store."""
+    """The sentences of each article, by its title. Parsing takes seconds, so they are kept in the store."""
     package = find_spec("gensim")  # importing it would take seconds
     path = Path((package and package.origin) or "").parent / _ARTICLES
     if not package or not path.is_file():
@@ -177,18 +176,13 @@ def _sentences_by_article(path: Path) -> dict[str, list[str]]:
 @extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The dataset that the spec names. Raises a SpaceError if its files cannot be read or its options are
-    invalid.
-
-    Datasets that are slow to parse are kept in `store`. By default this is the environment's store.
-    """
+    invalid. Datasets that are slow to parse are kept in `store`, by default `Store()`."""
     if spec.source == "digits":
         return digits_dataset(spec)
     if spec.source == "wikipedia":
         return wikipedia_dataset(spec, store)
     if spec.source == "parallel":
-        # The sentences of one language. All languages have the same ids, so that rows of their spaces are
-        # paired.
-        spec.settings()
+        spec.settings()  # raises an error, because this source has no options
         need_one_of("language", spec.name, LANGUAGES)
         ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
         return Dataset(
@@ -216,13 +210,13 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
 _BLOCK = 256
-_GAP = 16  # most rows between two rows that are still read in one call
+_GAP = 16  # two wanted rows are read in one call if their numbers differ by no more than this
 _READ_AT_ONCE = 4096
 
 
 def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: Any) -> Dataset:
-    """The items in one column of a table. The ids are those of `id_column`; without it they are `name/row`,
-    so that the rows of two columns are paired."""
+    """The items in one column of a table. The ids are those of the option `id_column`. By default they are
+    `name/row`, so that two columns of one table have equal ids."""
     settings = spec.settings(empty="error", id_column="", **defaults)
     empty, id_column = settings["empty"], settings["id_column"]
     need_one_of("empty", empty, ("error", "drop"))
@@ -255,16 +249,15 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
 
 
 class ItemRows:
-    """The rows of one column that are kept, indexed from 0."""
+    """Functions that read items from one column of a table: row i is the row `rows[i]` of the table."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
-        """The cells of these rows, each with its place in the table, which errors name."""
+        """The cells of these rows, each after the name of its place, for error messages."""
         cells, rows = {}, self._rows[start:stop]
-        # Pictures are large, so only nearby rows are read together. Scattered rows, which a join causes, are
-        # read one by one.
+        # Pictures are large, so only nearby rows are read together.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
         for some in parts if len(rows) else ():
             read = self._table.read(self._column, int(some[0]), int(some[-1]) + 1)
@@ -283,8 +276,8 @@ class ItemRows:
                 yield self._bytes(value, where) or b""
 
     def _bytes(self, value: Any, where: str) -> bytes | None:
-        """The bytes in a cell. If the cell names a picture file by its path relative to the table, the bytes
-        of that file."""
+        """The bytes in a cell. If the cell has the path of a picture, relative to the table, the bytes of
+        that file."""
         value = {"path": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
             return value
@@ -353,8 +346,7 @@ def _id_column(table: ItemTable) -> str:
 
 
 def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarray:
-    """The numbers of the rows that have a text. Rows without one are left out if `drop`; otherwise they are
-    an error."""
+    """The numbers of the rows that have a text. Unless `drop`, raises a SpaceError if one has none."""
     empty = np.array([not (text and text.strip()) for text in _cells(table, column, n)], dtype=bool)
     if empty.any() and not drop:
         rows = ", ".join(map(str, np.flatnonzero(empty)[:5]))
@@ -379,7 +371,7 @@ def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     return labels
 
 
-# Folders: of pictures, whose sub-folders are their classes, or of tables, each of which is a split.
+# Folders. Those of pictures have a sub-folder for each class; in those of tables, each table is a split.
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _SPLIT = re.compile(r"(train|test|val|valid|validation|dev)(?![a-z])", re.IGNORECASE)
@@ -390,7 +382,7 @@ def _is_file(path: Path, suffixes: Sequence[str]) -> bool:
 
 
 def _table_splits(folder: Path) -> dict[str, list[Path]]:
-    """The files of each split's table, by split. A sharded table has several
+    """Split → the files of its table. A table in shards has several
     (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
@@ -400,8 +392,8 @@ def _table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def _table_name(path: Path) -> str:
-    """The name of a table: the file's name without suffix. For the file of a split, the folder's name comes
-    first: ``"mnist/test"``."""
+    """The name of a table: the file's name without suffix. Before the name of a split stands that of the
+    folder: ``"mnist/test"``."""
     stem, folder = _SHARD.sub("", path.stem), path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
@@ -412,8 +404,8 @@ def _sub_folders(folder: Path) -> list[Path]:
 
 
 def splits_of(folder: Path) -> list[str]:
-    """The splits from which a user can choose. [] if the folder has none, or if `datasets.save_to_disk` wrote
-    it."""
+    """The splits from which a user can choose. The list is empty if the folder has none, or if
+    `datasets.save_to_disk` wrote it."""
     return list(_table_splits(folder)) or _image_splits(folder)
 
 
@@ -473,7 +465,7 @@ def _chosen(place: Path | str, split: str, splits: Sequence[str]) -> str:
 
 
 def hub_table(spec: DatasetSpec) -> HubTable:
-    """One split of a dataset that lies on the hub or in a folder that the library `datasets` can load.
+    """One split of a dataset, on the hub or in a folder that the library `datasets` can load.
 
     Raises a SpaceError if the download fails or the library refuses the data.
     """
@@ -498,9 +490,9 @@ def hub_table(spec: DatasetSpec) -> HubTable:
         return _loaded(spec.name, config, spec.split, short)
     if not here:
         raise SpaceError(
-            f"{spec.name}: expected it on this machine, or the network to download it, got neither; where"
-            f" there is one run datasets.load_dataset({spec.name!r}).save_to_disk(folder), copy the folder"
-            " here, and give its path"
+            f"{spec.name}: expected it on this machine, or the network to download it, got neither; on a"
+            f" machine with a network run datasets.load_dataset({spec.name!r}).save_to_disk(folder), copy the"
+            " folder here, and give its path"
         )
     with _offline():
         return _loaded(spec.name, config, spec.split, short)
@@ -516,7 +508,7 @@ def is_downloaded(name: str) -> bool:
 
 
 class HubTable:
-    """A split with the interface of an `ItemTable`. The datasets library maps its rows into memory."""
+    """A split of a dataset of the library `datasets`, with the interface of an `ItemTable`."""
 
     folder = None
 
@@ -589,7 +581,7 @@ def _offline() -> Iterator[None]:
         config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
 
 
-# The list.
+# The list of datasets.
 
 _MOST_ENTRIES = 200
 _MOST_NUMBERS = 16  # a table with more columns of numbers holds vectors
@@ -598,8 +590,8 @@ _LOOK_AT = 200  # number of files that decide whether a folder holds pictures
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of a table that can hold items, labels and ids, the likely choice of each ("" if there is
-    none), and the text encoding."""
+    """The columns of a table from which a user can choose `items` and `labels`; the likely columns of the
+    `ids`, the `item` and the `label`, "" if there is none; and the text encoding."""
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -637,10 +629,9 @@ def columns_of(spec: DatasetSpec) -> ColumnNames:
 
 
 def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEntry]:
-    """List the bundled datasets and those in the data folder (by default RELSCOPE_DATA), up to two folders
-    deep.
+    """The bundled datasets, then those in the data folder (by default RELSCOPE_DATA), up to two folders deep.
 
-    Only names and headers of files are read. The list has at most 200 entries.
+    Only names and headers of files are read. At most 200 datasets of the data folder are listed.
     """
     folder = access.readable_path(data_folder) if data_folder else access.data_folder()
     entries = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
@@ -676,7 +667,8 @@ def _under(folder: Path, depth: int = 2) -> Iterator[DatasetEntry]:
 
 
 def holds_images(folder: Path) -> bool:
-    """Whether there are pictures among the first files of a folder, of its classes and of its splits."""
+    """Whether there are pictures among the first files of a folder, or of its sub-folders for classes and
+    splits."""
     if any(_is_file(path, IMAGE_SUFFIXES) for path in islice(folder.iterdir(), _LOOK_AT)):
         return True
     if splits := _image_splits(folder):

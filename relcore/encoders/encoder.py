@@ -1,8 +1,8 @@
-"""`Encoder`, the interface of everything that turns images, texts or nodes into vectors.
+"""`Dataset`, images or texts with ids and labels; `Encoder`, the interface of everything that turns them into
+vectors; and functions for pictures.
 
 To add an encoder, write a frozen dataclass that inherits from `Encoder`, and name it in
-`relcore.base.names.ENCODERS` or in your own package (see docs/plugin). The functions for pictures follow at
-the end.
+`relcore.base.names.ENCODERS` or in your own package (see docs/plugin).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from relcore.spaces.space import LatentSpace
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Datasets, which hold the items that are encoded, and the specs that name datasets.
+# Datasets: the images or texts that are encoded, called items, and the specs that name datasets.
 
 
 Kind = Literal["images", "texts"]
@@ -55,7 +55,7 @@ class DatasetOptions(tuple):
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """The description of a dataset, from which it can be loaded. It is hashable and can be written as JSON.
+    """The description from which a dataset can be loaded. It is hashable and can be written as JSON.
 
     Attributes
     ----------
@@ -119,16 +119,16 @@ class DatasetSpec:
 
 
 class Dataset:
-    """Items in order, with ids and optional labels. A dataset is immutable, and items are read when they are
+    """Items in order, with ids and optional labels. A dataset is immutable. Items are read when they are
     used.
 
     Parameters
     ----------
     read : function (start, stop) → list
-        Returns PIL images in their stored mode, or strings.
+        Returns the items: PIL images in their stored mode, or strings.
     ids : n distinct strings
-        Two columns of one table have equal ids, so that the rows of their spaces are paired. Different
-        datasets have different ids, unless their tables contain the same ids.
+        Rows of two spaces are paired if their ids are equal. Therefore two columns of one table have equal
+        ids. Different datasets have different ids, unless their tables contain the same ids.
     labels : n strings, optional
         The class of each item; ``""`` if it has none.
     content : function () → iterable of bytes, optional
@@ -158,7 +158,8 @@ class Dataset:
         return len(self.ids)
 
     def items(self, start: int, stop: int) -> list[Any]:
-        """The items of these rows. If an image cannot be read, raises a SpaceError that names its row."""
+        """The items of rows `start` to `stop` − 1. Raises a SpaceError with the row of an image that cannot
+        be read."""
         return self._read(start, stop)
 
     def blocks(self) -> Iterator[tuple[int, list[Any]]]:
@@ -171,8 +172,7 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of items, ids and labels. Labels are included because encoders may train on them. The
-        items are read once, in blocks."""
+        """The digest of items, ids and labels. Labels are included because encoders may train on them."""
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):
             digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
@@ -185,7 +185,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class DatasetEntry:
-    """One line of the list of datasets. `n` is None if all data would have to be read to count the items."""
+    """An entry of the list of datasets. `n` is None if all data would have to be read to count the items."""
 
     name: str
     kind: Kind
@@ -214,7 +214,7 @@ def _strings(items: Sequence[str]) -> np.ndarray:
     return strings
 
 
-# Paths of data on this machine, if the session may read them.
+# The paths of datasets and models on this machine.
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -232,11 +232,10 @@ def dataset_place(spec: DatasetSpec) -> Path | None:
 
 
 def hub_folder(name: str) -> Path | None:
-    """The folder of a dataset or model that a user named by a path or by its name on the hub. None if there
-    is no such folder.
+    """The folder of a dataset or model, if a user named it by a path; None for a name on the hub.
 
-    In a shared app, only an absolute path counts as a folder. Uploads never count, because files such as
-    tokenizer_config.json can name other files that libraries would read. Raises the errors of
+    In a shared app, what can be a name on the hub never counts as a path. Uploads are refused, because files
+    such as tokenizer_config.json can name other files that libraries would read. Raises the errors of
     `access.readable_path`.
     """
     if access.is_shared():
@@ -248,7 +247,8 @@ def hub_folder(name: str) -> Path | None:
     return access.readable_path(folder) if name and folder.is_dir() else None
 
 
-# The network is tested before a download, so that an error comes at once and not after retries.
+# The network is tested before a download, because libraries retry for a long time before they report an
+# error.
 
 PATIENCE = 2.0
 
@@ -271,7 +271,7 @@ def answers(url: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether HF_HUB_OFFLINE permits requests to the Hugging Face hub and the hub answers."""
+    """Whether the Hugging Face hub answers. False without a request if HF_HUB_OFFLINE is set."""
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT)
@@ -284,11 +284,11 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 
 
 class Encoder(ABC):
-    """An encoder: a frozen dataclass of plain settings. Keys, JSON and messages are made from them.
+    """An encoder: a frozen dataclass of plain settings. Store keys, JSON, forms, options of ``relscope
+    encode`` and checks derive from its fields (see `relcore.base.settings.setting`).
 
     Equal settings must give equal vectors. Therefore random steps use a `random_state`, and `content`
-    identifies external files. Forms, options of ``relscope encode`` and checks derive from the fields (see
-    `relcore.base.settings.setting`).
+    identifies external files.
     """
 
     kind: ClassVar[Kind]
@@ -300,8 +300,7 @@ class Encoder(ABC):
 
     @classmethod
     def is_offered(cls) -> bool:
-        """Whether the page Data offers the encoder. It does not if the encoder is for studies or if an
-        optional library is missing."""
+        """Whether the page Data offers the encoder. False for encoders that only studies use."""
         return True
 
     @classmethod
@@ -310,8 +309,8 @@ class Encoder(ABC):
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
-        """The approximate processor seconds for n items; None if unknown. `pixels` is the size of each item,
-        if items are pictures."""
+        """The approximate processor seconds for n items; None if unknown. `pixels` is the number of pixels of
+        each picture."""
         return None
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
@@ -331,7 +330,8 @@ class Encoder(ABC):
         return ("",)
 
     def only(self, output: str) -> Encoder:
-        """The encoder with only this output. The encoding of each output has its own key in the store."""
+        """The encoder with only this output. The store key of an encoding depends on this encoder, so that it
+        does not depend on which other outputs were computed in the same pass."""
         return self
 
     def with_outputs_of(self, other: Encoder) -> Encoder | None:
@@ -343,7 +343,7 @@ class Encoder(ABC):
         return ""
 
     def to_record(self) -> dict[str, Any]:
-        """The encoder as JSON, with its name and every setting: ``{"encoder": "small-vision", "architecture":
+        """The encoder as JSON: its name and all settings, ``{"encoder": "small-vision", "architecture":
         "cnn", …}``."""
         name = ENCODERS.name_of(type(self)) or f"{type(self).__module__}:{type(self).__qualname__}"
         values = {key: getattr(self, key) for key in settings_of(type(self))}
@@ -358,9 +358,8 @@ class Encoder(ABC):
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Load or fit the encoder, and return a deterministic function that encodes a list of items.
 
-        The lists are blocks of items. If the function has an attribute `ahead`, which is also a function, a
-        thread applies `ahead` to the next list, and the encoding function gets the result instead of the
-        list.
+        The lists are blocks of items. If the function has a method `ahead`, a second thread applies it to the
+        next list meanwhile, and the function then gets its result in place of the list.
 
         Raises
         ------
@@ -397,10 +396,9 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The encoder class with this name. For a class without a registered name, `Encoder.to_record` writes the
-    import path, which is also accepted here. Worker processes need it, because they lack names that were
-    registered at run time.
-    """
+    """The encoder class with this registered name, or with this import path. `Encoder.to_record` writes
+    import paths for classes without a registered name; worker processes lack names that were registered at
+    run time."""
     entry = ENCODERS.get(name) or next(
         (known for known in ENCODERS.values() if known.where in (name, name.removeprefix("relcore"))), None
     )
@@ -432,8 +430,8 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     )
 
 
-# Functions for pictures: decode them, make thumbnails, draw one in the style of a dataset, and compute
-# vectors of colours or edges.
+# Functions for pictures: decoding, thumbnails, changing a picture so that it resembles those of a dataset,
+# and vectors of colours or edges.
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 _MOST_BYTES = 256 << 20
@@ -550,7 +548,7 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
     return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
-# `Look` holds the properties that a new picture must have to resemble the pictures of a dataset.
+# `Look` has the properties that a new picture must get to resemble the pictures of a dataset.
 
 _LOOK_AT = 100
 _DARK, _INK = 64, 48  # of 255; dark borders are below the first, drawn pixels above the second
@@ -565,7 +563,7 @@ class Strokes:
     longer : int
         The median, over pictures, of the longer side of the drawn part, in pixels.
     sides : ((low, high), (low, high))
-        The 5 % and the 95 % quantile of the drawn part's width, then of its height, in pixels.
+        The 5 % and 95 % quantiles of the width of the drawn part, and of its height, in pixels.
     centre : (x, y)
         The mean centre of mass, in pixels.
     thickness : float
@@ -629,10 +627,9 @@ _LEAST_INK = 0.15  # ink removes at least this share of the paper's brightness
 
 
 def strokes_of(photo: Image) -> Image:
-    """Convert a photo of dark strokes on light paper to light strokes on black. The light may vary smoothly:
-    the paper's brightness is modelled by a polynomial of degree two, which is repeatedly fitted to the pixels
-    that are not darker than the previous fit.
-    """
+    """A photo of dark strokes on light paper, converted to light strokes on black. The illumination may vary
+    smoothly: the brightness of the paper is modelled by a polynomial of degree two, which is fitted
+    repeatedly to the pixels that are not darker than the previous fit."""
     from PIL import Image, ImageFilter
 
     grey = np.asarray(photo.convert("L").filter(ImageFilter.BoxBlur(1)), dtype=np.float64)
@@ -684,12 +681,12 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     return ImageOps.autocontrast(blank)
 
 
-_FINER = 8  # while strokes are thickened, a side has this many times as many pixels
+_FINER = 8  # strokes are thickened in a picture with at most this many times as many pixels per side
 _FINEST = 256  # pixels per side
 
 
 def _like_strokes(drawn: Image, like: Strokes) -> Image:
-    """The drawing with the size and the thickness of the strokes `like`."""
+    """The drawing, with its size and the thickness of its strokes changed to those of `like`."""
     from PIL import Image, ImageFilter, ImageOps
 
     scale = like.longer / max(drawn.size)

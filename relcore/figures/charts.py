@@ -97,8 +97,8 @@ class Lines:
     filled : bool
         Whether to colour the area beneath each line.
     n_direct : int
-        The names of this many lines, the first ones, are written at the right ends of the lines instead of in
-        the legend.
+        The number of lines, from the first one, whose names are written at their right ends and not in the
+        legend.
 
     Examples
     --------
@@ -148,8 +148,7 @@ class Lines:
     @property
     def log_ticks(self) -> list[float]:
         """The numbers that are labelled on a logarithmic x axis: 1, 2 and 5 times each power of ten, or only
-        the powers if there are many. (Plotly would label 2 and 5 without their power, and Matplotlib only
-        powers.)"""
+        the powers if there are many. (Plotly would label 20 as 2; Matplotlib would label only powers.)"""
         xs = np.concatenate([line.x for line in self.lines])
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
         return np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel().tolist()
@@ -195,13 +194,13 @@ class Diagram:
 
     Attributes
     ----------
-    names : n of str
+    names : n strings
     points : array (n, 2)
     alt : str
         A description of the diagram in words.
     lines : {(i, j): text}, optional
         Lines between points i and j, each with a text on it.
-    hover : n of str, optional
+    hover : n strings, optional
         Hover text of each point, below its name.
     """
 
@@ -238,14 +237,14 @@ class MovingPoints:
 
     Attributes
     ----------
-    titles : t of str
+    titles : t strings
     places : array (t, n, 2)
-    names : n of str
+    names : n strings
     groups : array (n,) of int
         Index of the group of each point. −1, and an index beyond `group_names`, mean that it has no group.
-    group_names : of str
+    group_names : strings
     about : str
-        A description of the points, for the text alternative.
+        What the points are, for the alternative text.
     """
 
     titles: tuple[str, ...]
@@ -272,8 +271,8 @@ class MovingPoints:
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
     def named(self, letter: tuple[float, float]) -> tuple[list[str], np.ndarray]:
-        """The names of the groups that have points, and the position of each name on each map, (t, g, 2). The
-        position is the median of the points, or a free line near it. If no line is free, it is NaN.
+        """Return the names of the groups that have points, and the position of each name on each map, (t, g,
+        2). It is the median of the points, or a free place above or below it; NaN if no place is free.
 
         `letter` is the width and the height of a letter, as shares of the side of the map.
         """
@@ -299,17 +298,17 @@ class MovingPoints:
 
 
 Box = tuple[float, ...]  # left, bottom, right, top
-_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # possible heights of a name above the median, in lines
+_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # heights of a name above the median, in order, in lines
 
 
 def free_line(boxes: list[Box], place: tuple[float, float], half: float, line: float) -> float | None:
-    """The number of text lines by which a name must move up so that it is on the map and touches none of the
-    boxes. None if there is no such number. The box of the name is added to `boxes`.
+    """The number of `_LINES` by which a name must move up from `place` so that it is on the map and overlaps
+    none of the boxes; None if there is none. The box of the name is added to `boxes`.
 
     All lengths are shares of the map. `half` is half of the width of the name; `line` is the height of a
     letter.
     """
-    high = line * 0.54  # names on neighbouring lines do not touch
+    high = line * 0.54  # less than half the distance of two `_LINES`, so that names on these do not overlap
     for lines in _LINES:
         x, y = place[0], place[1] + lines * line
         box = (x - half, y - high, x + half, y + high)
@@ -333,12 +332,12 @@ class MatrixPanel:
     Attributes
     ----------
     rows, columns : r and c names or numbers
-        The labels of rows and columns, which must be distinct. Numbers are evenly spaced, in the given order.
+        The distinct labels of rows and columns, in their order.
     values : array (r, c)
         The values of the cells; NaN if a cell has none.
     texts : r × c of str, optional
-        The texts of the cells, which are shown if they fit; by default, the numbers. Small print comes after
-        a line feed.
+        The texts of the cells, which are shown if they fit; by default, the numbers. What follows a line feed
+        is small print.
     hover : r × c of str, optional
         Hover texts of the cells, below the names of row and column; by default, the numbers.
     note : str
@@ -370,7 +369,7 @@ class MatrixPanel:
         return in_cell(self.values[i, j]) if self.texts is None else self.texts[i][j]
 
     def shown_texts(self) -> dict[tuple[int, int], tuple[str, str]]:
-        """Cell → the first line of its text, and its small print."""
+        """Cell → the first line of its text, and its small print. Cells without text are left out."""
         cells = ((cell, self.text(*cell)) for cell in np.ndindex(self.values.shape))
         return {cell: text.partition("\n")[::2] for cell, text in cells if text.partition("\n")[0]}
 
@@ -389,8 +388,8 @@ class Matrices:
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        The values of the palest and of the deepest colour, in any order. Values beyond an end get the colour
-        of this end.
+        The value of the palest colour and that of the deepest one; either may be larger. Values beyond an end
+        get the colour of this end.
     alt : str
         A description of the heat maps in words.
     log : bool
@@ -446,7 +445,7 @@ class Matrices:
         return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
-        """The number of rows and the number of columns in the grid of panels, as equal as possible."""
+        """Return the number of rows and of columns in the grid of panels, with at most `most` columns."""
         n = len(self.panels)
         most = min(self.across or most, n)
         rows = -(-n // most)
@@ -485,13 +484,12 @@ def name_of(label: Label) -> str:
 
 
 def label_step(n: int, room: float) -> int:
-    """The smallest step for which at most `room` of n labels are written, if only each label at a multiple of
-    the step is."""
+    """The smallest step for which at most `room` labels remain, if only every step-th of n labels is kept."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of scores for print, with the 95 % sampling interval, the chance level with its band, and n."""
+    """The printed form of a table of scores: score, 95 % sampling interval, chance level with its band, n."""
     # Only scores from 0 to 1 have a sampling interval. It is symmetric, so its ends may lie beyond 0 or 1.
     table = table.assign(**{end: table[end].clip(0, 1) for end in ("low", "high") if end in table})
 
@@ -513,8 +511,8 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _chance_text(mean: float | None, low: float, high: float) -> str:
-    """The text of a chance level, such as ``0.00023 [0.00017, 0.00029]``; "" for NaN. The mean has two
-    significant digits or more, and the ends of the band have as many decimals as the mean."""
+    """The text of a chance level, such as ``0.00023 [0.00017, 0.00029]``; "" if all three are NaN. The mean
+    has at least two significant digits, and the ends of the band have as many decimals as the mean."""
     known = [value for value in (mean, low, high) if value is not None and not np.isnan(value)]
     if not known:
         return ""
@@ -544,8 +542,8 @@ def score_points(table: pd.DataFrame) -> Lines:
 def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """A table of histograms with common bins. Columns: name, left, right, count, percent.
 
-    There are 20 to 80 bins, by the rule of Freedman and Diaconis. Raises a ValueError if there is no array,
-    and for empty arrays, NaN and infinity.
+    The rule of Freedman and Diaconis gives the number of bins, which is limited to 20 … 80. Raises a
+    ValueError if there is no array, and for empty arrays, NaN and infinity.
     """
     arrays = _finite(values_by_name, "histogram")
     pooled = np.concatenate(list(arrays.values()))
@@ -561,7 +559,7 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> Lines:
-    """A chart of histograms with common bins. Histograms are drawn as filled outlines."""
+    """A chart of histograms with common bins, drawn as filled outlines."""
     lines, names = [], []
     for name, part in histogram_table(values_by_name).groupby("name", sort=False):
         edges = np.repeat([*part.left, part.right.iloc[-1]], 2)

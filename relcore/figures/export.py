@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Read the recipe inside the file of a figure, in one pass over its bytes.
+# Reading the recipe in the file of a figure, in one pass over its bytes.
 
 KEY = "relscope-recipe"
 _LARGEST = 256 << 20
@@ -62,7 +62,7 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     Raises
     ------
     SpaceError
-        A missing file; a file above 256 MB; a missing or damaged recipe.
+        The file is missing or has more than 256 MB, or its recipe is missing or damaged.
     """
     name, data = "the file", file
     if not isinstance(file, bytes):
@@ -172,7 +172,7 @@ print(figure.table())
 
 @dataclass(frozen=True)
 class Exportable:
-    """A figure in all file formats, each made on demand.
+    """A figure that can be written in all file formats.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Exportable:
     recipe : dict, optional
         The settings that draw the figure again. All values must be JSON values.
     latex : () → DataFrame, optional
-        A function that returns the table to be printed, for small tables.
+        A function that returns the table for LaTeX, if the figure has a small one.
     page : (theme, recipe in JSON) → bytes, optional
         A function that returns an HTML page, which replaces the Plotly figure.
     caption : str
@@ -218,8 +218,8 @@ class Exportable:
         Raises
         ------
         SpaceError
-            An unknown kind; for "json", a missing recipe, or a recipe that is not JSON; for "tex", a missing
-            table.
+            The kind is unknown, the figure lacks the recipe or the table of this kind, or the recipe is not
+            JSON.
         """
         recipe = self.recipe if full_paths else without_paths(self.recipe)
         if kind == "csv":
@@ -257,8 +257,8 @@ class Exportable:
         return self._printed(kind, style or PAPER, text)
 
     def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
-        """Write the figure to a file, in the format that the suffix of the path names. Settings and errors
-        are those of `bytes`."""
+        """Write the figure to a file, in the format of the path's suffix. Other settings and errors are those
+        of `bytes`."""
         kind = Path(path).suffix.lstrip(".").lower()
         write(Path(path), self.bytes(kind, style, full_paths=full_paths))
 
@@ -309,10 +309,9 @@ def _has_numbers(column: pd.Series) -> bool:
 
 
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
-    """The content security policy of a page: only these scripts may run, identified by their digests, and no
-    server may be contacted.
+    """The content security policy of a page: only these scripts may run, and no server may be contacted.
 
-    It is a second defence: if a text of a user breaks out of a script or an attribute, it still cannot run.
+    It is a second defence: a text of a user that broke out of a script or an attribute still could not run.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -325,8 +324,8 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
 def drawing_functions(
     function: str, *data: Any
 ) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """Two drawing functions: the function of this name in `screen` and the one in `paper`, applied to these
-    data. The modules are imported when a function is called.
+    """Return the function of this name in `screen` and the one in `paper`, both applied to these data. The
+    modules are imported when a function is called.
 
     The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot represent.
     """

@@ -1,7 +1,7 @@
-"""Publication figures, drawn by Matplotlib: widths of the columns of a paper, vector axes, embedded fonts.
+"""Publication figures, drawn by Matplotlib: as wide as a column or a page of a paper, with vector axes.
 
-The font is DejaVu Sans, which ships with Matplotlib. In PDF it is embedded as Type 42. In SVG, where
-Matplotlib cannot embed fonts, letters are drawn as outlines.
+The font is DejaVu Sans, which comes with Matplotlib. PDF files embed it as Type 42. In SVG files, where
+Matplotlib cannot embed fonts, letters are outlines.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def write(
 
 @contextmanager
 def settings(style: Style) -> Iterator[None]:
-    """A context in which Matplotlib has the settings of this style. It holds a lock, because
-    `matplotlib.rc_context` alone would affect the threads of other users.
+    """A context in which Matplotlib has the settings of this style. It holds a lock, because the settings are
+    common to all threads.
     """
     theme, size = style.theme, style.font_size
     surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
@@ -142,8 +142,8 @@ def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend
 
 
 def _fit_to(text: Text, room: float) -> None:
-    """Make a text fit into `room` inches by a smaller font, but not below `_SMALLEST` points. If it is still
-    too long, it is cut in the middle."""
+    """Make a text fit into `room` inches by a smaller font of at least `_SMALLEST` points. If it is still too
+    long, cut it in the middle."""
     while _width(text) > room and text.get_fontsize() > _SMALLEST:
         text.set_fontsize(max(_SMALLEST, 0.95 * text.get_fontsize()))
     whole = text.get_text()
@@ -155,8 +155,8 @@ def _fit_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Set short ticks in the colours of the theme, with labels that are smaller by `smaller` points. Global
-    settings do not work, because ticks are created when they are first drawn."""
+    """Set short ticks in the colours of the theme, with labels that are smaller by `smaller` points. Settings
+    of Matplotlib would not work, because ticks are created when they are first drawn."""
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
     axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
 
@@ -181,7 +181,7 @@ def _height(artist: Artist) -> float:
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
-    """An empty chart without margins; after drawing, `_fit_around` sets them."""
+    """An empty chart without margins, which `_fit_around` sets after drawing."""
     figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
@@ -235,7 +235,8 @@ _MOST_MAPS = 12  # most maps on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
-    """The maps side by side. If there are more than twelve, twelve of them at even intervals."""
+    """The figure of moving points: their maps side by side. Of more than twelve maps, twelve at even
+    intervals are drawn."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
     middle, half_width = moving.edges
@@ -436,7 +437,7 @@ def _name_rows(
 def _write_cells(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
 ) -> None:
-    """Write the texts of the cells if all texts fit. If then all small print fits, write it, too."""
+    """Write the texts of the cells if all texts fit, and their small print if all of that fits, too."""
     wide, high = cell
     shown = panel.shown_texts()
     if not shown:
@@ -470,7 +471,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
     with settings(style):
         models = min(len(scene.panes), scene.columns)
         columns = min(models, 2) if style.width <= COLUMN else models
-        lines = -(-models // columns)  # rows of panes for each representation
+        lines = -(-models // columns)  # lines of panes for each representation
         rows = lines * -(-len(scene.panes) // models)
         line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
@@ -556,7 +557,7 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
 
 
 def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
-    """If points (n, 2) hide each other, draw the contours within which 25, 50, 75 and 95 % of the rows lie.
+    """Draw the contours within which 25, 50, 75 and 95 % of the points (n, 2) lie, if points hide each other.
     The rule is that of the screen (contours.js)."""
     if not len(points):
         return
@@ -640,8 +641,8 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The entries of the legend: for each colouring, the classes that occur and "other"; then the anchors. A
-    scale has a colour bar instead, so only rows without a value get an entry.
+    """The entries of the legend: for each colouring, "other" and the classes that occur; then the anchors. A
+    colouring by a scale has a colour bar, so only its rows without a value get an entry, "other".
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):

@@ -16,15 +16,15 @@ from relcore.base.numbers import counted
 from relcore.base.text import encodable
 from relcore.figures.style import Theme
 
-# Viridis without its two ends: one is invisible on dark pages, the other on white pages.
+# Viridis without its two ends, one of which is hard to see on dark pages, and the other on white pages.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
 STEPS = 64  # number of colours of a scale
 PARTS = 8  # number of parts of a colour bar; each part can be hidden or selected
 EDGES = (1, 99)  # percentiles at the ends of a scale, which limit the effect of outliers
-# a scale is logarithmic if upper end ÷ median of the positive numbers is at least this
+# A scale of positive numbers is logarithmic if its upper end is at least this many times their median.
 _LOGARITHMIC = 10
 _TICKS = 5
-NONE = ""  # in `hidden`, stands for rows without a class
+NONE = ""  # the name that stands for rows without a class
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ColorScale:
 
 
 def number_text(number: float, digits: int = 4) -> str:
-    """The text of a number on an axis. Whole numbers below 10,000, such as years, have no comma."""
+    """The text of a number on an axis. Numbers below 10,000, such as years, have no comma."""
     rounded = float(f"{number:.{digits}g}")
     if rounded and not 1e-4 <= abs(rounded) < 1e7:
         return f"{rounded:g}".replace("-", "−").replace("e+0", "e")
@@ -145,7 +145,7 @@ class Coloring:
         return list(self.colors) or theme.category_colors(len(self.names))
 
     def tokens(self) -> list[str]:
-        """The names of the classes as in `hidden`. The last name stands for rows without a class."""
+        """The names that `hidden` may contain, in the order of the classes; the last one is `NONE`."""
         parts = [f"{part}/{PARTS}" for part in range(1, PARTS + 1)]
         return [*(parts if self.scale else map(str, self.names)), NONE]
 
@@ -163,8 +163,8 @@ OPACITIES = (0.1, 1.0)
 
 @dataclass(frozen=True)
 class StarLook:
-    """The look of anchors: a factor of `star_size` (one of `SIZES`), an opacity (one of `OPACITIES`), and
-    whether there are stars."""
+    """The look of the stars that mark anchors: their size relative to `star_size` (within `SIZES`), their
+    opacity relative to `star_opacity` (within `OPACITIES`), and whether they are drawn."""
 
     size: float = 1.0
     opacity: float = 1.0
@@ -187,7 +187,7 @@ class Pane:
 
 BINS = 32  # number of bins of a facet of numbers
 NO_CODE = 255  # code of a row with neither a number nor a class
-SELECTED_ROWS = "selected rows"  # the name of the column if the classes of a condition are ids
+SELECTED_ROWS = "selected rows"  # the column of a condition whose classes are ids of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,8 +230,8 @@ class Facet:
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter of rows by a column. For classes, it has the selected ones, with `NONE` for rows without a
-    class. For numbers, it has the ends `low` and `high` of a range that covers whole bins of a `Facet`."""
+    """A filter of rows by a column: the selected `classes`, which may include `NONE`; or, for numbers, the
+    ends of a range, None for an open end. All bins of the `Facet` that overlap the range are selected."""
 
     column: str
     classes: tuple[str, ...] = ()
@@ -279,8 +279,8 @@ class Clusters:
     names: tuple[str, ...]
 
 
-# The first view of a map in three dimensions, turned so that depth is visible. FACING in solid.js is the
-# same.
+# The first view of a map in three dimensions, a rotation that makes depth visible. It equals FACING in
+# solid.js.
 FACING = (0.8253, 0.0, -0.5646, -0.2199, 0.9211, -0.3214, 0.5201, 0.3894, 0.7602)
 
 
@@ -314,10 +314,10 @@ class Scene:
     named : bool
         Whether to write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
-        The view of maps in three dimensions: a rotation matrix with the rows right, up, to the viewer. If it
-        is None, `FACING` is used.
+        The view of maps in three dimensions: a rotation matrix, whose rows are the directions to the right,
+        up, and to the viewer. The default is `FACING`.
     mute : bool
-        Whether the ids are bare codes, such as 1053, which are not written on the maps.
+        Whether the ids are mere numbers or codes, which are not written on the maps.
     facets, filter : tuples of Facet and Condition
         The columns that can be filtered by, and the filter. Rows that the filter excludes are grey.
     marked : array (s,) of int
@@ -385,7 +385,7 @@ class Scene:
 
     @cached_property
     def shown(self) -> np.ndarray:
-        """Whether each row is drawn, (n,) bool; it is not if one of the colourings hides it."""
+        """Whether each row is drawn, (n,) bool. Rows that one of the colourings hides are not."""
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     @cached_property
@@ -399,8 +399,8 @@ class Scene:
         return f"{self.caption} {counts}: {', '.join(pane.title for pane in self.panes)}.".strip()
 
     def table(self) -> pd.DataFrame:
-        """A table with one row per drawn point. Columns: id, class or number, number of the anchor (0 if it
-        is none), and all coordinates."""
+        """A table with one row per drawn point. Columns: id, class or number, number of the anchor (0 for
+        other rows), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = self.numbers
         columns = {"id": encodable(self.ids)}
@@ -455,8 +455,8 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """The rows of the drawn anchors, and their labels as on screen (stars.js). Labels are numbers; if many
-    numbers are missing, they are names. If there are too many anchors, there are no labels."""
+    """Return the rows of the drawn anchors, and their labels as on screen (stars.js). Labels are numbers; if
+    many numbers are missing, they are names. For too many anchors, the list of labels is empty."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
@@ -469,8 +469,8 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
 
 
 def anchor_key(scene: Scene) -> list[str]:
-    """The number and the name of each anchor, such as "1 time". Empty unless stars are labelled by numbers
-    and rows have names."""
+    """The number and the name of each anchor, such as "1 time". An empty list unless stars are labelled by
+    numbers and rows have names."""
     rows, labels = drawn_anchors(scene)
     if scene.mute or not labels or scene.numbers.max() > 2 * len(scene.anchors):
         return []
@@ -482,8 +482,8 @@ def anchor_key(scene: Scene) -> list[str]:
 
 _LETTERS, _ANCHOR_LETTERS = 30, 14  # most letters of a name
 _MOST_RINGS, _MOST_HEAPS = 24, 40
-_HEAP_STEPS = 65_535  # steps of an axis; rows on the same steps are on the same spot
-_LOOKED_UNDER = 80  # number of rows of a group that are checked
+_HEAP_STEPS = 65_535  # steps along an axis; rows on the same steps count as being on one spot
+_LOOKED_UNDER = 80  # most rows of a group that are checked for being under its name
 _COVERED = 0.25  # largest share of these rows that a name may cover
 _LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of the name of a group above its median
 
@@ -497,7 +497,7 @@ class MapName:
     color: str
     x: float
     y: float
-    heap: bool = False  # the number of rows on one spot
+    heap: bool = False  # whether the text is the number of rows on one spot
 
 
 def map_names(
@@ -510,15 +510,13 @@ def map_names(
     width_of: Callable[[str, bool], float],
     star: float = 0.0,
 ) -> list[MapName]:
-    """The names that fit on a pane without overlap. The order: marked rows, groups, rows on the same spot,
-    anchors. Names of groups cover no stars with labels, and few others. The rule is that of the screen
-    (names.js), except that a group whose rows fill a small pane keeps its name.
+    """The names that fit on a pane without overlap. They are placed in this order: marked rows, groups, spots
+    with several rows, anchors. Names of groups do not cover stars that have labels, and avoid other stars.
+    The rule is that of names.js, except that a group whose rows fill a small pane keeps its name.
 
-    Parameters
-    ----------
-    places : array (n, 2)
-        Positions of the rows from the lower left corner. All lengths have the same unit.
-    width_of : text, whether it names an anchor → width
+    `places` (n, 2) are the positions of the rows from the lower left corner. All lengths have one unit:
+    `size` of the pane, height of a `line`, diameter of a `star`, and the width that ``width_of(text,
+    of_anchor)`` returns.
     """
     anchors, labels = drawn_anchors(scene)
     half = np.array([star, star]) / 2
@@ -583,14 +581,14 @@ def map_names(
 
 
 def ringed_rows(scene: Scene) -> np.ndarray:
-    """The marked rows that are shown. None if their rings would hide the rows."""
+    """The marked rows that get a ring; none if they are too many, because rings hide rows."""
     rows = scene.marked[scene.shown[scene.marked]]
     return rows if len(rows) <= _MOST_RINGS else rows[:0]
 
 
 def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
-    """The spots of a plane map where several rows lie: one of the rows, and their number. The largest number
-    comes first."""
+    """The spots of a map in two dimensions where several rows lie: one of these rows, and their number. The
+    largest number comes first."""
     points, rows = scene.panes[pane].coordinates, np.flatnonzero(scene.shown)
     if points.shape[1] > 2 or not len(rows):
         return []
@@ -609,8 +607,8 @@ def _touched(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
 
 
 def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str, np.ndarray]]:
-    """For each group, the row at its middle, its name, its colour and some of its rows. Classes come before
-    clusters, larger groups before smaller ones."""
+    """For each group, the row nearest to its median, its name, its colour and a sample of its rows. Classes
+    come before clusters, and large groups before small ones."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
     mute = scene.mute and set(coloring.names) <= set(scene.ids)  # the classes are single ids
@@ -629,7 +627,7 @@ def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
 
 
 def _middles(coordinates: np.ndarray, classes: np.ndarray) -> list[tuple[int, int, np.ndarray]]:
-    """For each class, its number, the row nearest to its median, and some of its rows. The largest class
+    """For each class, its number, the row nearest to its median, and a sample of its rows. The largest class
     comes first."""
     middles = []
     for group in np.unique(classes[classes >= 0]).tolist():
@@ -653,15 +651,15 @@ def _short_name(name: str, letters: int = _LETTERS) -> str:
 
 
 def seen(coordinates: np.ndarray, turn: tuple[float, ...] | None) -> np.ndarray:
-    """The coordinates as the viewer sees them: (n, 2), or (n, 3) with the depth, which is positive for near
+    """The coordinates as the viewer sees them: (n, 2), or (n, 3), whose third column is larger for nearer
     points."""
     points = np.asarray(coordinates, dtype=np.float64)
     return points @ np.reshape(turn or FACING, (3, 3)).T if points.shape[1] == 3 else points
 
 
 def window_of(points: np.ndarray, aspect: float) -> tuple[np.ndarray, np.ndarray]:
-    """The middle (2,) and the size (2,) of a window that holds all points (n, 2) and a margin. The window is
-    `aspect` times as wide as high."""
+    """Return the middle (2,) and the size (2,) of a window around all points (n, 2) with a margin. Its width
+    is `aspect` times its height."""
     low, high = points.min(axis=0), points.max(axis=0)
     spread = np.maximum(high - low, 1e-12) * 1.14
     scale = max(spread[0] / aspect, spread[1])

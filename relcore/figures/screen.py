@@ -38,8 +38,8 @@ _FEW = 40  # a line of at most this many points gets markers
 
 
 def plain_text(text: object) -> str:
-    """The text, escaped so that Plotly shows it literally: HTML, mathematics between dollar signs, and
-    ``%{x}``."""
+    """The text, escaped so that Plotly shows it literally. Plotly would interpret HTML, mathematics between
+    dollar signs, and ``%{x}``."""
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
@@ -129,8 +129,8 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
 
 
 def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> None:
-    """Write the names of the first lines at the right ends of these lines. Names are at least the height of a
-    text line apart."""
+    """Write the names of the first lines at their right ends. Names are moved apart so that they do not
+    overlap."""
     named = lines.lines[: lines.n_direct]
     parts = [part for line in lines.lines for part in (line.y, line.low, line.high) if part is not None]
     every = np.concatenate(parts)
@@ -255,7 +255,7 @@ def _sides(x: np.ndarray) -> list[str]:
 
 
 _MAP_LETTER = (0.023, 0.046)  # width and height of a letter, as shares of a map that is 350 pixels wide
-_MOST_NAMED = 64  # most letters between the ends of a slider, if all names were as long as the longest
+_MOST_NAMED = 64  # a slider shows its names if there is room: at most this many steps × longest name
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
@@ -332,9 +332,9 @@ def matrices_figure(
 ) -> go.Figure:
     """The figure of heat maps: all panels in a grid, with column names above and row names at the left.
 
-    In Plotly, the cells of heat maps cannot be clicked. So each cell has an invisible point, whose
+    In Plotly, the cells of heat maps cannot be selected. So each cell has an invisible point, whose
     ``customdata`` are panel, row and column. The cell `picked` gets a frame. The approximate `width` in
-    pixels decides which numbers are shown.
+    pixels decides which texts fit.
     """
     fitting = int(np.clip((width - 200) // max(220, 44 * min(data.most[1], 12)), 1, 3))
     lines, across = data.grid(fitting)
@@ -362,7 +362,7 @@ def matrices_figure(
         clickmode="event+select",
         dragmode=False,
     )
-    shapes = []  # In Plotly, adding a list is much faster than adding items one by one.
+    shapes = []  # they are added at the end, because adding them one by one is much slower
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (cell * most + room.head) + room.head) / total
@@ -403,7 +403,8 @@ class _Room:
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
-        # These are shares of the width without the row names at the left, for which Plotly reserves space.
+        # The next two are shares of the width without the row names at the left: Plotly reserves space for
+        # these.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 
@@ -478,8 +479,8 @@ def _draw_panel(
 def _cell_texts(
     data: Matrices, panel: MatrixPanel, cell: tuple[float, float], theme: Theme
 ) -> dict[str, Any]:
-    """Settings of a heat map that show the texts of its cells, if all texts fit, in colours with enough
-    contrast. Small print is shown only if the texts are."""
+    """The settings of a scatter trace that write the texts of the cells, in colours with enough contrast;
+    none if some texts do not fit. Small print is written if it fits, too."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -520,8 +521,8 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
 
 
 def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
-    """The names, where long ones are broken into two lines at the space nearest to their middle. Empty if all
-    names fit in one line of `room` letters, or if some do not fit in two."""
+    """The names, with long ones broken into two lines at the space nearest to their middle. An empty list if
+    all names fit in one line of `room` letters, or if one does not fit in two."""
     lines = []
     for name in map(name_of, names):
         spaces = [place for place, letter in enumerate(name) if letter == " "]
@@ -543,8 +544,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 
 
 def _cut(names: Sequence[Any]) -> list[str]:
-    """The names, cut to `_LONGEST` characters. They are cut at the end. If names are then no longer distinct,
-    they are cut in the middle or at the beginning."""
+    """The names, cut at their ends to `_LONGEST` characters. If distinct names would become equal, they are
+    cut in the middle or at the beginning."""
     whole, n = [name_of(name) for name in names], _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [

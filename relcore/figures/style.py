@@ -1,4 +1,4 @@
-"""Style: the settings of a printed figure. This module does not import Matplotlib."""
+"""The colours of figures, and `Style`, the settings of a printed figure. Matplotlib is not imported."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from relcore.base.settings import setting
 
-# Colours of classes, also for colour-blind readers. The first six are those of Okabe and Ito (2008, "Color
-# Universal Design"), without yellow (too pale on white) and black (used for text). Then come those of Paul
-# Tol ("Colour Schemes", SRON technical note 09-002), in an order where each differs as much as possible from
-# those before. The dark theme replaces blue and indigo, which are hard to see on it. Any two of its first
-# twelve colours are as easy to tell apart as before.
+# Colours of classes that colour-blind readers can tell apart. The first six are those of Okabe and Ito (2008,
+# "Color Universal Design"), without yellow (too pale on white) and black (used for text). Then come those of
+# Paul Tol ("Colour Schemes", SRON technical note 09-002), in an order in which each differs as much as
+# possible from those before it. The dark theme has other colours in place of blue and indigo, which are hard
+# to see on it.
 
 SEQUENTIAL = "viridis"  # these names are the same in Plotly and Matplotlib
 DIVERGING = "PuOr"
@@ -38,15 +38,15 @@ class Theme:
     Attributes
     ----------
     page, surface : str
-        The background of the page; the background of a figure.
+        The background of the page; that of a figure.
     text, muted : str
-        The colour of titles and numbers; the colour of notes and axis titles.
+        The colour of titles and numbers; that of notes and axis titles.
     grid, border : str
-        The colour of lines inside a plot; the colour of the frame of a pane.
+        The colour of lines inside a plot; that of the frame of a pane.
     neutral, null : str
-        The colour of points without a class; the colour of the band of the chance level.
+        The colour of points without a class; that of the band of the chance level.
     accent : str
-        The colour of buttons, links and emphasis; the colour of text on them.
+        The colour of buttons, links and emphasis.
     font : str
         A CSS font stack that needs no network.
     """

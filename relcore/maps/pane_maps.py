@@ -1,4 +1,4 @@
-"""Maps of a pair in one representation, computed in blocks of rows.
+"""Maps of the spaces of a pair, one pane for each representation, computed in blocks of rows.
 
 With cosine similarity, the relative rows of a space are R = U B, where U (n, d) are the unit rows and B (d,
 k) are the unit anchors. The moments of R follow from the moments of U, which do not depend on the anchors.
@@ -50,14 +50,15 @@ class ViewSpec:
     Attributes
     ----------
     pivots : tuple of str
-        Ids of rows, at most `MOST_PIVOTS`. Each pivot is drawn with its neighbourhood in one colour.
+        Ids of at most `MOST_PIVOTS` example rows. Each is drawn with its nearest rows in one colour.
     n_nearest : int
         The number of rows in each neighbourhood, including the pivot itself.
     everything : bool
         Whether all other rows are drawn, too, in grey.
     color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
-        What a colour shows: the nearest pivot, the label of a row, a number, or a column of a space's table.
-        Numbers and columns need both spaces (see `compare.columns.with_color_column`).
+        What the colour of a row shows: its nearest pivot, its label, a number, or a column of a space's
+        table. `compare.columns.with_color_column` colours by numbers and columns, because these need both
+        spaces.
     show_anchors : bool
         Whether anchors are drawn as stars. Anchors that the view lacks are added.
     """
@@ -87,13 +88,13 @@ def need_color(setting: str, color_by: str) -> None:
 
 @dataclass(frozen=True)
 class View:
-    """The numbers of the drawn rows (m,), ascending. Each row has a class (−1 for none), or a value in
-    `values` (m,) with their scale."""
+    """The drawn rows: their numbers (m,), ascending, and the class of each (m,), −1 for none. If colours show
+    numbers, the classes are steps of the `scale` of `values` (m,)."""
 
     rows: np.ndarray
     categories: np.ndarray
     category_names: tuple[str, ...]
-    scale: ColorScale | None = None  # given if the categories are steps of a scale
+    scale: ColorScale | None = None
     values: np.ndarray | None = None
     about: str = ""  # more about the colours, for the caption
 
@@ -106,7 +107,7 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     """The rows of this space that `spec` chooses, and their colours."""
     belongs = _nearest_pivots(space, spec)
     near = belongs >= 0
-    # If only a few of many rows were left out, readers would ask which ones.
+    # If nearly all rows are near a pivot, draw all, because readers would ask which ones are left out.
     drawn = np.ones(len(space), dtype=bool) if spec.everything or near.mean() > NEARLY_ALL else near
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
@@ -117,7 +118,7 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
 
 
 def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
-    """The view of these rows, coloured by labels or pivots. Raises the errors of `make_view`."""
+    """The view of these rows, coloured by labels or pivots."""
     return _color_view(space, spec, rows, _nearest_pivots(space, spec))
 
 
@@ -143,8 +144,8 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
 
 
 def _nearest_pivots(space: LatentSpace, spec: ViewSpec) -> np.ndarray:
-    """The index of the pivot whose neighbourhood contains a row, for each row, (n,); −1 for none. If there
-    are several, the nearest one."""
+    """For each row, (n,), the index of the nearest pivot that has it among its `n_nearest` rows; −1 for
+    none."""
     belongs = np.full(len(space), -1)
     if not spec.pivots:
         return belongs
@@ -184,7 +185,7 @@ def default_view(space: LatentSpace) -> ViewSpec:
 
 _FEW = 2**23  # most numbers in unit rows that are kept (32 MB)
 Picture = tuple[list[np.ndarray], str]
-_NEAR = 3  # on maps that are not affine, a row is placed by this number of nearest drawn rows
+_NEAR = 3  # number of nearest drawn rows by which a row is placed on a map that is not affine
 OWN = "own"  # the pane of the absolute rows, with a separate map for each space
 TWO = "two"  # the pane whose axes are the similarities to the first two anchors
 PANES = (OWN, *REPRESENTATIONS, TWO)
@@ -192,8 +193,8 @@ PANES = (OWN, *REPRESENTATIONS, TWO)
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Everything about the drawn rows that does not depend on the anchors: the mean (d,), the moments of the
-    unit rows, and these rows (m, d) if they are few."""
+    """What maps need of the drawn rows and does not depend on the anchors: the mean (d,) of the space, the
+    moments of the unit rows, and the unit rows (m, d) themselves if they are few."""
 
     mean: np.ndarray
     moments: Moments
@@ -226,14 +227,13 @@ def drawn_panes(panes: Sequence[str], widths: Sequence[int], spec: ReductionSpec
 
 
 def fitting_reduction(widths: Sequence[int], spec: ReductionSpec) -> ReductionSpec:
-    """The reduction `spec`. If the widths of the spaces differ, it is changed so that each space has its own
-    map."""
+    """The reduction `spec`, changed to ``fit="apart"`` if the widths of the spaces differ."""
     return spec if len(set(widths)) == 1 else replace(spec, fit="apart")
 
 
 def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> str:
-    """A note that tells how the coordinates of a pane were computed. `n_sampled` is the number of rows on
-    which PCA was fitted. UMAP may be fitted on only a part of the `n_rows` rows."""
+    """A note that tells how the coordinates of a pane were computed. `n_sampled` is the number of rows in the
+    sample on which PCA was fitted (0 if there was none), and `n_rows` is the number of all rows."""
     title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
     placed = f" fitted on {fitted:,} of {n_rows:,} rows, the others placed by it" if fitted < n_rows else ""
     how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
@@ -261,7 +261,7 @@ def pane_matrices(
 def pane_blocks(
     matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
 ) -> list[Iterator[np.ndarray]]:
-    """The blocks of rows of each matrix of `pane_matrices`. No matrix is formed as a whole."""
+    """The matrices of `pane_matrices` as blocks of rows, so that no whole matrix is in memory."""
     spaces, maps = matched.spaces, representation_maps(matched, pane, anchors, spec)
 
     def in_blocks(derived: DerivedRows) -> Iterator[np.ndarray]:
@@ -283,7 +283,7 @@ def pca_pair(
     were computed.
 
     If similarities are linear in the unit rows, PCA uses the moments of these rows, which `directions_of` may
-    cache. Other similarities are reduced as a matrix if there are at most `SAMPLED_ROWS` rows. With more
+    cache. For other similarities, the matrix is formed if there are at most `SAMPLED_ROWS` rows. With more
     rows, the axes come from a sample, and scores are computed block by block. Raises a SpaceError for fewer
     than three rows, and the errors of `represent` and `reduce_spaces`.
     """
@@ -339,9 +339,9 @@ def coordinates_on_maps(
 ) -> list[np.ndarray]:
     """The coordinates (e, c) of the rows `others` on the maps (m, c) of `rows`, for each space.
 
-    `affine` says that the maps are affine functions of the rows, as in PCA. Such a function is found by least
-    squares, even if the coordinates were rotated. Otherwise each row is placed at the mean of its `_NEAR`
-    nearest drawn rows.
+    `affine` says that a map is an affine function of the rows, as for PCA, even after a rotation. The
+    function is then found by least squares. Otherwise each row is placed at the mean of its `_NEAR` nearest
+    drawn rows.
     """
     pane, _ = representation_of_pane(pane, ReductionSpec())
     if pane == TWO:
@@ -372,11 +372,9 @@ def map_pair(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> Picture:
-    """Return coordinates and a note as `pca_pair` does, for any reduction method.
-
-    UMAP places rows beyond its sample in the same blocks as the job of the app. Other blocks would round
-    differently, which is visible.
-    """
+    """Return coordinates and a note as `pca_pair` does, for any reduction method. UMAP places rows beyond its
+    sample in the same blocks as the job of the app; other blocks would round differently, which is
+    visible."""
     pane, spec = representation_of_pane(pane, spec)
     if spec.method == "pca" or pane == TWO:
         return pca_pair(matched, rows, pane, anchors, projection, spec)
@@ -395,9 +393,8 @@ def map_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The drawn rows of a space in a representation that is never formed: U times a basis B, or U itself. It
-    also has the moments of U or of a sample of its rows.
-    """
+    """The drawn rows of a space in a representation that is never formed as a whole: `rows` U times `basis`
+    B, or U itself without a basis. `moments` are those of U or of a sample of its rows."""
 
     rows: Rows
     moments: Moments
@@ -416,8 +413,8 @@ class _Drawn:
     def by_rows(
         cls, space: LatentSpace, rows: np.ndarray, fitted: RelativeProjection, random_state: int
     ) -> _Drawn:
-        """Rows that are computed when they are used. A row in the sample is computed twice: to fit the axes,
-        and for its coordinates."""
+        """The rows of any representation, with the moments of a sample. A row of the sample is computed
+        twice: for the moments, and for its coordinates."""
         drawn = DerivedRows(space.vectors, fitted.transform, rows)
         sample = np.sort(np.random.default_rng(random_state).choice(len(rows), SAMPLED_ROWS, replace=False))
         return cls(drawn, Engine().moments(drawn.of(sample)))
@@ -438,15 +435,14 @@ class _Drawn:
 
 # The orientation of maps, for display only. The signs and the rotation of a map have no meaning, and may
 # change with one more anchor. Therefore each map is rotated onto the PCA map of the absolute source rows,
-# which does not depend on the anchors. Thus maps before and after a change of anchors look alike.
+# which does not depend on the anchors, so that maps look alike before and after a change of anchors.
 
 NOTE = "turned for display"
 
 
 def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for maps X and T (n, c). Rows
-    that are NaN in one of the maps are ignored.
-    """
+    """The orthogonal matrix R (c, c) that minimises ‖(X − x̄) R − (T − t̄)‖ for two maps, `coordinates` X and
+    `reference` T, (n, c). Rows that are NaN in one of them are ignored."""
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
     if not known.any():
         return np.eye(coordinates.shape[1])
@@ -461,12 +457,11 @@ def orient_pairs(
     pair: Match,
     spec: ReductionSpec,
 ) -> dict[str, tuple[list[np.ndarray], str]]:
-    """Rotate the maps of each space, by representation, onto a reference, and add this to their notes. Maps
-    whose axes are anchors stay as they are.
+    """For each pane, its maps, rotated onto `reference` (n, c), and their note with `NOTE` added. Maps whose
+    axes are anchors stay as they are.
 
-    The source's map is rotated onto `reference` (n, c). If all spaces are on one map, the same rotation is
-    applied to all, so that equal coordinates stay equal. Otherwise the map of each other space is rotated
-    onto the source's map.
+    The source's map is rotated onto the reference. If all spaces are on one map, the same rotation is applied
+    to all, so that equal coordinates stay equal. Otherwise each other map is rotated onto the source's map.
     """
     oriented = {}
     for form, ((source, *others), note) in pairs.items():

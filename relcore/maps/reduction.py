@@ -39,15 +39,20 @@ class ReductionSpec:
         openTSNE.
     n_components : 2 or 3
     fit : "apart" or "first"
-        "apart" makes a separate map for each space. "first" puts all spaces on the map of the first one. Only
-        with "first" do distances *between* pictures have a meaning (Moschella et al. 2023, Fig. 5).
+        "apart" makes a separate map for each space. "first" puts all spaces on the map of the first one, so
+        that distances *between* spaces have a meaning (Moschella et al. 2023, Fig. 5).
     align : bool
-        Whether the other pictures are rotated, mirrored and scaled onto the first one, for display only (see
+        Whether all other maps are rotated, mirrored and scaled onto the first one, for display only (see
         `relcore.represent.translation.align`).
-    n_neighbors, min_dist : Settings of UMAP. `n_neighbors` is at most n - 1. perplexity : A setting of t-SNE.
-    It is at most (n - 1) / 3. metric : "cosine" or "euclidean". UMAP and t-SNE use it; PCA is always
-    Euclidean. max_points : The largest number of rows that t-SNE draws. They are a random sample, and all
-    other rows are NaN. random_state : int
+    n_neighbors, min_dist : int, float
+        Settings of UMAP. `n_neighbors` is reduced to n − 1.
+    perplexity : float
+        A setting of t-SNE. It is reduced to (n − 1) / 3.
+    metric : "cosine" or "euclidean"
+        The metric of UMAP and t-SNE; PCA is always Euclidean.
+    max_points : int
+        The largest number of rows that t-SNE draws. They are a random sample; all other rows are NaN.
+    random_state : int
         If there are more than 50,000 rows, it also draws those on which UMAP is fitted.
     """
 
@@ -74,8 +79,8 @@ def reduce_spaces(
 
     umap-learn also accepts `DerivedRows`, which are never formed as a whole.
 
-    Raises a SpaceError if there are fewer than 3 rows, or fewer columns than components (except with PCA).
-    With fit="first", all widths must be equal, and with align, all numbers of rows.
+    Raises a SpaceError if there are fewer than 3 rows, fewer columns than components (except with PCA), or,
+    with ``fit="first"``, matrices of different widths.
     """
     matrices = [
         X if isinstance(X, DerivedRows) else np.ascontiguousarray(X, dtype=np.float32) for X in matrices
@@ -103,7 +108,7 @@ def align_maps(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.n
 
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
-    """Raise those errors of `reduce_spaces` that follow from the shapes alone."""
+    """Raise the errors of `reduce_spaces`, which follow from the shapes alone."""
     n_columns = 1 if spec.method == "pca" else spec.n_components
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
@@ -171,10 +176,9 @@ SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
 def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-    """The leading axes (d, c) of rows whose scatter matrix is (d, d), largest first. An axis has length 1;
-    beyond the number of columns or the rank, it is zero. With a `basis` B (d, k), the axes (k, c) of the
-    product of these rows and B.
-    """
+    """The principal axes (d, c) of rows whose scatter matrix is (d, d), that of the largest variance first.
+    Each has length 1; axes beyond the rank are zero. With a `basis` B (d, k), the axes (k, c) of the product
+    of these rows and B."""
     if basis is not None and basis.shape[1] <= basis.shape[0]:
         scatter, basis = Engine().product(basis.T, Engine().product(scatter, basis)), None
     if basis is None:
@@ -187,13 +191,14 @@ def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | N
     return _unit_axes(mixed @ principal_axes(Engine().product(mixed.T, mixed), n_components))
 
 
-_MORE = 14  # number of additional axes in the iteration; with more, fewer iterations are needed
+_MORE = 14  # number of additional axes in the iteration; they reduce the number of iterations
 _DIRECT = 96  # up to this number of columns, a full decomposition is faster than the iteration
 _ITERATIONS, _SETTLED = 40, 1e-9  # number of iterations; tolerance, relative to the largest eigenvalue
 
 
 def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
-    """The p ≥ `n_components` leading axes (k, p) of rows whose scatter matrix is (k, k), largest first.
+    """The p ≥ `n_components` principal axes (k, p) of rows whose scatter matrix is (k, k), that of the
+    largest variance first.
 
     If the matrix has changed little since the axes `before` were computed, subspace iteration from these axes
     needs only a few products and no decomposition. The signs of the axes are kept.
@@ -232,14 +237,14 @@ def _unit_axes(axes: np.ndarray) -> np.ndarray:
 
 
 def axis_signs(scores: np.ndarray) -> np.ndarray:
-    """A sign for each column (c,), such that the score farthest from zero becomes positive. A rotation of the
-    space does not change the oriented scores."""
+    """The sign of each column (c,) with which its score farthest from zero is positive. Thus equal maps get
+    equal signs, although the signs of eigenvectors are arbitrary."""
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
 
 
 def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
-    """The numbers of the rows on which axes are fitted, ascending. They are all n rows or a random sample of
-    them."""
+    """The numbers of the rows on which axes are fitted, ascending: all n rows, or a random sample if that
+    would take too long."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
     return _sample(n, most, random_state)
 
@@ -272,8 +277,7 @@ class PrincipalAxes(NamedTuple):
 
 def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, PrincipalAxes]:
     """Return the scores (n, c) of the rows on the leading eigenvectors of their covariance, and the
-    `PrincipalAxes`, which give the scores of other rows. `facing` decides the signs.
-    """
+    `PrincipalAxes`, which give the scores of other rows. `axis_signs` decides the signs."""
     n, d = first.shape
     need_drawable([first.shape], spec)
     mean, engine = mean_row(first), Engine()
@@ -293,7 +297,7 @@ def principal_map(first: np.ndarray, spec: ReductionSpec) -> tuple[np.ndarray, P
 
 
 class NeighbourIndex:
-    """An exact search for nearest neighbours. It has the part of the interface of pynndescent's index that
+    """An exact search for nearest neighbours, with that part of the interface of pynndescent's index which
     umap-learn calls."""
 
     _angular_trees = False
@@ -337,7 +341,7 @@ def is_tsne(spec: ReductionSpec) -> bool:
 
 
 def n_fitted(n: int, spec: ReductionSpec) -> int:
-    """On how many of n rows UMAP is fitted; n for other methods."""
+    """The number of n rows on which UMAP is fitted; n for other methods."""
     return min(n, FITTED_ROWS) if spec.method in ("umap", "umap-gpu") else n
 
 
@@ -394,9 +398,9 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
         warnings.filterwarnings("ignore", message="Graph is not fully connected")  # the picture shows it
         model.fit(X)
-    model.tqdm_kwds = {"disable": True}  # when rows are placed, progress counts rows and not epochs
+    model.tqdm_kwds = {"disable": True}  # `_place_rows` counts rows
     if index is not None:
-        model._knn_search_index = index  # as an argument, umap-learn accepts only its own index
+        model._knn_search_index = index  # as an argument, umap-learn accepts only indexes of pynndescent
     return model
 
 
@@ -487,7 +491,7 @@ def _compile() -> None:
 
 
 class _EpochReader:
-    """A file object to which the tqdm bar of UMAP is printed. UMAP reports its epochs nowhere else."""
+    """A file object that reads the number of epochs from UMAP's progress bar, which tqdm writes to it."""
 
     def __init__(self, stages: Stages) -> None:
         self._stages, self._begun = stages, False
@@ -529,8 +533,8 @@ class _Neighbours(NeighbourIndex):
 
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
-    """The numbers of the rows that are drawn, ascending. They are all n rows. If t-SNE gets more than
-    `max_points` rows, they are a random sample."""
+    """The numbers of the drawn rows, ascending: all n rows, or for t-SNE a random sample of at most
+    `max_points`."""
     return _sample(n, spec.max_points if is_tsne(spec) else n, spec.random_state)
 
 
@@ -590,19 +594,18 @@ def _torch_tsne(
     """The map (n, c) of X (n, d) that TorchDR computes from a start (n, c)."""
     import torch
 
-    # UMAP is reproducible by itself. On a GPU, the gradient of t-SNE is summed in another order in each run.
+    # Needed for t-SNE only: on a GPU, the terms of its gradient are summed in another order in each run.
     with _random_as_before(), reproducible(spec.random_state, strict=False):
         begin = torch.from_numpy(np.ascontiguousarray(start, dtype=np.float32))
         make = _by_torch("TSNE", spec, stages, _EARLY + _REST)
         return make(perplexity=perplexity, init=begin, early_exaggeration_iter=_EARLY).fit_transform(X)
 
 
-# The job of a reduction, and the matrices that it reads from the store.
+# The job of a reduction. It reads its matrices from the store.
 
 
 def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
-    """Store a matrix (n, d) for workers. It is given in blocks (m, d), and only one block is in memory at a
-    time."""
+    """Store a matrix (n, d) for workers, block by block."""
     if not store.has(key):
         store.put(key, {}, matrix=(blocks, shape))
 

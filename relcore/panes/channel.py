@@ -1,5 +1,5 @@
-"""The requests of panes while an anchor or a slider is dragged, and the answers as bytes. The counterpart in
-the browser is hand.js.
+"""The messages between panes and server while an anchor or a slider is dragged. The browser's side is
+hand.js.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _LEAST, _MOST_EXTRA = 6, 4096  # least number of numbers in a request, and most 
 
 
 def read_request(message: bytes, n: int) -> np.ndarray | None:
-    """The numbers of a request by panes of n rows, an int32 array. In order: serial number; kind; position of
-    the anchor; position of the row where it is now; row of the pair whose similarities are shown (−1 for
-    none); number of drawn rows (0 for all); positions of further rows. None if the message is no request.
-    """
+    """The numbers of a request from panes of n rows, an int32 array; None if the message is no request. In
+    order: serial number; kind; position of the anchor; position of the row where it is now; row of the pair
+    whose similarities are shown (−1 for none); number of drawn rows (0 for all); positions of further
+    rows."""
     if len(message) % 4 or not 4 * _LEAST <= len(message) <= 4 * (_LEAST + _MOST_EXTRA):
         return None
     request = np.frombuffer(message, "<i4")
@@ -32,7 +32,7 @@ def maps_answer(
     near: np.ndarray | Sequence[Sequence[int]] = ((), ()),
     similar: Sequence[float] = (np.nan, np.nan),
 ) -> bytes:
-    """The answer to a request, with maps of m rows; see `LiveAnswers.answer`."""
+    """The bytes of an answer to a request, with maps of m rows; see `LiveAnswers.answer`."""
     about = np.array([*request[:2], len(near[0]), m], "<i4").tobytes()
     return b"".join((about, np.array(near, "<i4").tobytes(), np.array(similar, "<f4").tobytes(), *maps))
 

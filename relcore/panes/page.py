@@ -1,8 +1,8 @@
 """The linked panes as an HTML page that needs no server.
 
-The page joins the SCRIPTS of the renderer, a style sheet, and the script of its home (the environment that
-shows the panes). The latter calls ``render(host, payload, home)`` with an object that sends events and loads
-files (see `linked_scatter.js`).
+The page joins the SCRIPTS of the renderer, a style sheet, and the script of its home, which is the
+environment that shows the panes: app, notebook or page. That script calls ``render(host, payload, home)``;
+its object `home` sends events and loads files (see `linked_scatter.js`).
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ SCRIPTS = (
 
 
 _COMMENT = re.compile(r"^ *\/\*.*?\*\/\n|^ *// [^\n]*\n| +// [^\n]*$", re.DOTALL | re.MULTILINE)
-PROPORTION = 0.8  # comments on lines of their own
+PROPORTION = 0.8
 
 
 def script(home: str) -> str:
     """The renderer and the script of a home as a single JavaScript module, because inline scripts cannot
-    import. Comments, which are a sixth of the text, are removed."""
+    import. Comments are removed."""
     return _COMMENT.sub("", "\n".join([*map(part, SCRIPTS), home]))
 
 
@@ -71,8 +71,8 @@ def hover_columns(scene: Scene) -> dict[str, bytes]:
 
 
 class PageUnits(NamedTuple):
-    """The data that a page needs to follow a dragged anchor: the header of the maps (see `follower.js`), and
-    the unit rows (n, d) of each space as float16.
+    """The data with which a page without a server moves its maps while an anchor is dragged: the header of
+    the maps (see `follower.js`), and the unit rows (n, d) of each space.
     """
 
     live: Mapping[str, Any]
@@ -126,8 +126,8 @@ def scene_exportable(
     units: Callable[[], PageUnits | None] = lambda: None,
     about: str = "",
 ) -> Exportable:
-    """The panes of a scene as an `Exportable`. With `units`, anchors can be dragged on its HTML page. The
-    page shows the sentences `about` at the top."""
+    """The panes of a scene as an `Exportable`. With `units`, anchors can be dragged on its HTML page, which
+    shows the text `about` at the top."""
 
     def page(theme: Theme, described: str | None) -> bytes:
         return panes_page(scene, name, theme, described, units(), about)

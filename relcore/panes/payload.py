@@ -34,13 +34,12 @@ from relcore.figures.style import DARK, LIGHT
 
 NO_CATEGORY = 0xFFFF  # stands for −1 in the uint16 arrays of the payload
 EXACT = 60_000  # most rows that are sent as float32
-# steps of an axis: at a zoom of 100, half a step is less than half a pixel
-POSITION_STEPS = 65_535
+POSITION_STEPS = 65_535  # steps of an axis: even at a zoom of 100, rounding moves no point by half a pixel
 
 
 def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any]:
-    """The header of a colouring: its classes with their colours. For a scale, the classes are the parts of
-    its colour bar."""
+    """The header of a colouring: its classes with their colours. For a scale, the parts of its colour bar are
+    its classes."""
     scale, n = coloring.scale, len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
@@ -50,7 +49,7 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
         "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
-        # names are not written on the map if they are steps of a scale ("ramp") or bare codes ("mute")
+        # Names are not written on the map if they are steps of a scale ("ramp") or mere numbers ("mute").
         "ramp": bool(coloring.colors),
         "mute": mute,
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
@@ -97,7 +96,7 @@ def quantise(coordinates: np.ndarray) -> np.ndarray:
     return np.rint(shares * POSITION_STEPS).astype("<u2")
 
 
-CRISP = 32  # pixels per side; smaller pictures are unchanged and are drawn as squares
+CRISP = 32  # pixels per side; pictures up to this size are enlarged without smoothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,17 +134,18 @@ def unpack_rows(bits: bytes, n: int) -> np.ndarray:
 class Payload:
     """A JSON header, and arrays as little-endian bytes.
 
-    ``header["arrays"][name]`` is ``[start, bytes, digest]``. The start is counted from the end of the header
-    in `to_bytes`. ``header["files"]`` has the addresses of texts, notes and sheet. ``header["elsewhere"]``
-    has the addresses of arrays that are not part of the payload. New arrays are also part of it once; they
-    are in ``header["carried"]``.
+    ``header["arrays"][name]`` is ``[start, number of bytes, digest]``; the start is counted from the end of
+    the header in `to_bytes`. ``header["files"]`` has the addresses of texts, notes and sheet.
+    ``header["elsewhere"]`` has the addresses of arrays that the browser loads by itself.
+    ``header["carried"]`` has the names of those among them that the payload also contains, because they are
+    new.
     """
 
     header: dict[str, Any]
     arrays: dict[str, bytes]
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
-        """The payload with more arrays. Some of their digests may be known."""
+        """The payload with more arrays. `digests` has those of their digests that are known."""
         layout, start = dict(self.header.get("arrays", {})), sum(map(_padded_size, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _digest(content)]
@@ -284,7 +284,7 @@ def _arrays_of(
 
 
 def ids_digest(scene: Scene) -> str:
-    """The digest of the ids in their order. By this digest, events of another scene are recognised and
+    """The digest of the ids in their order. Events with another digest belong to another scene, and are
     ignored."""
     return _texts_with_digest(scene.ids)[1]
 
@@ -325,9 +325,9 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """An action of the user. `kind` says what happened: rows were selected, the selection was cleared, a row
-    was clicked, an anchor was moved from the first to the second of two `rows`, a few spread anchors were
-    requested, the look of the maps or the filter was changed, or the columns for filters were requested.
+    """An action of the user. For "select" and "click", `rows` are the rows. For "anchor", an anchor was moved
+    from the first to the second of two `rows`. "spread" requests a few anchors that are far from each other,
+    and "facets" requests the columns for filters. Other kinds set the field of the same name.
 
     `hidden` has the hidden classes of each colouring. `turn` has the same form as `Scene.turn`.
     """
@@ -350,7 +350,7 @@ class PaneEvent:
 def read_events(
     messages: Iterable[dict[str, Any]], version: str, n: int, answered: int
 ) -> tuple[list[PaneEvent], int]:
-    """The events that are not yet answered, and the serial number of the last event.
+    """Return the events after the serial number `answered`, and the serial number of the last event.
 
     The browser repeats events until they are answered, because Streamlit may drop one of two messages in
     quick succession. Events that belong to another `version` of the ids are dropped.

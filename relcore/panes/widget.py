@@ -38,7 +38,7 @@ class Live(Protocol):
 
 
 if TYPE_CHECKING:
-    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # type read; types that can be set
+    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # type of the value; types it can be set to
 else:
     _Trait = traitlets.TraitType
 
@@ -126,7 +126,7 @@ class PanesWidget(anywidget.AnyWidget):
         self.on_msg(self._dragged)
 
     def __repr__(self) -> str:
-        # A saved notebook shows this text if widgets are not available; anywidget cuts it at 110 letters.
+        # A saved notebook shows this text if widgets are not available. anywidget cuts it at 110 letters.
         rows, anchors = len(self._scene), len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
 
@@ -233,7 +233,7 @@ class PanesWidget(anywidget.AnyWidget):
         """Add a trait for each array. The arrays of relative panes are new when the first anchors are set."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
-        if "keys" in self._trait_values:  # which is sent to the browser; absent before __init__
+        if "keys" in self._trait_values:  # the names of traits that are sent to the browser; set by __init__
             self.keys = [*self.keys, *new]
 
     def _show(self) -> None:

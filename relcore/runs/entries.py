@@ -1,7 +1,5 @@
-"""Read and write the file of a store entry, which is in the format safetensors with checksums. Read the
-bundled results.
-
-CRC-32 detects damage. It does not detect deliberate changes that come with a new checksum.
+"""Keys and files of store entries, and the bundled results. A file is in the format safetensors, with
+checksums. They are CRC-32, which detects damage; whoever changes a file on purpose can change them, too.
 """
 
 from __future__ import annotations
@@ -29,16 +27,15 @@ def digest_of(*parts: Any) -> str:
     """A store key: the hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays.
 
     Equal content gives equal digests in every process and every version of Python. 1, 1.0, True and "1" give
-    different digests, and so do dataclasses with different names. A list and an equal tuple give the same
-    digest.
+    different digests, and so do dataclasses with different names. A list and an equal tuple give equal
+    digests.
     """
     text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def plugins_in(*settings: Any) -> list[str]:
-    """The plugins that the settings name, with their versions. The versions matter because a new one may
-    change results."""
+    """The plugins that the settings name, with their versions, because a new version may change results."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
     named = versions.keys() & set(_texts(_canonical(settings))) if versions else ()
     return sorted({versions[name] for name in named})
@@ -79,9 +76,7 @@ def _canonical(part: Any) -> Any:
     )
 
 
-# The folder of the store, which the environment gives.
-
-ENVIRONMENT = "RELSCOPE_STORE"
+ENVIRONMENT = "RELSCOPE_STORE"  # the variable with the folder of the store
 
 
 class StoreError(RuntimeError):
@@ -90,7 +85,7 @@ class StoreError(RuntimeError):
 
 CHECKED = "relscope-crc32"
 _ALIGNED = 64
-_LAST = "vectors"  # the array that is written after all others, when their checksum is known
+_LAST = "vectors"  # the name of the array of blocks; its checksum continues that of the other arrays
 _MOST_HEADER_BYTES = 100_000_000  # the limit of safetensors
 _CODES = ("?", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _TYPES = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
@@ -102,7 +97,7 @@ _log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
-    """A file is damaged. The message tells the reason."""
+    """A file is damaged."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +139,8 @@ def write_into(
 ) -> None:
     """Write contiguous arrays, the metadata as JSON, and checksums to a stream.
 
-    `matrix` is a pair of float32 blocks (m, d) and their common shape (n, d). The blocks become the array
-    `vectors`. Raises a ValueError if they have another shape, or if the name of an array sorts after
+    `matrix` is a pair: float32 blocks (m, d), which become the array "vectors", and the shape (n, d) of that
+    array. Raises a ValueError if the blocks have another shape, or if the name of an array sorts after
     "vectors".
     """
     if matrix and max(arrays, default="") > _LAST:
@@ -186,7 +181,7 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 def read(path: Path) -> Entry:
     """Read the entry in a file. Raises Damaged if the file was truncated or changed, and OSError if it cannot
     be read."""
-    # The reader of safetensors would map the file; then the process is killed if the disk disappears.
+    # The reader of safetensors would map the file, and the process would be killed if its disk disappeared.
     with _open_regular(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
         data = np.empty(n_bytes, np.uint8)
@@ -203,8 +198,7 @@ def read(path: Path) -> Entry:
 
 
 def map_entry(path: Path) -> Entry:
-    """The entry in a file, with read-only memory maps as arrays. Unlike in `read`, the checksum of the arrays
-    is not checked."""
+    """The entry in a file, with read-only memory maps as arrays, whose checksum is not checked."""
     with _open_regular(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
@@ -297,7 +291,7 @@ class FinishedGroup:
 
 
 class BundledResults:
-    """The groups of bundled results in the folders that were added. Empty and missing folders add none."""
+    """The groups of bundled results in some folders. Empty and missing folders have none."""
 
     def __init__(self, *folders: Path) -> None:
         self._folders = folders or (FOLDER,)

@@ -1,5 +1,5 @@
-"""Jobs: long computations in processes of this machine or of a Dask cluster. Their results go to the
-store."""
+"""Jobs: long computations in other processes, of this machine or of a Dask cluster. Results are store
+entries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from relcore.runs.store import Pins, Store, TimeLeft, run_in_worker
 WAITS = "waiting for its turn"
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
-RECONNECTS = 10  # number of tries, of three seconds each, after a scheduler died
+RECONNECTS = 10  # number of tries to connect, of three seconds each, after a scheduler died
 _MOST_LOSSES = 3  # number of schedulers that may be lost during one job
 _log = logging.getLogger("relscope")
 
@@ -49,7 +49,7 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job, with the number of finished units, the seconds so far and the seconds left."""
+    """The state of a job: `done` of `total` units are finished. `seconds` is the time since its start."""
 
     state: State
     done: int = 0
@@ -73,11 +73,8 @@ class JobStatus:
 
 @dataclass(eq=False)
 class Job:
-    """A long computation that `JobQueue.submit` created. All threads that submit the same key share one job.
-
-    A job that is known only from its result in the store has no `function` and no `arguments`. With `here`,
-    bundled results are not used.
-    """
+    """A long computation that `JobQueue.submit` returns. A job that is known only from its result in the
+    store has no `function` and no `arguments`."""
 
     queue: JobQueue = field(repr=False)
     key: str
@@ -116,7 +113,7 @@ class Job:
         return self.status()
 
     def result(self, timeout: float | None = None) -> Entry:
-        """Wait for the job's entry in the store.
+        """Wait until the job has ended, and return its entry in the store.
 
         Raises a JobQueueError if the job failed, was cancelled or has not ended in time, or if its result was
         evicted.
@@ -167,14 +164,14 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """Return a Dask client of the scheduler at this address, and None. Without an address, start a local
-    cluster, and return a client of it and the cluster. Raises a JobQueueError if there is no answer."""
+    """Return a Dask client and the cluster that was started for it. With an address, the client is that of
+    the scheduler there, and the cluster is None. Raises a JobQueueError if there is no answer."""
     with extra():
         from distributed import Client
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    # A client that starts holds a lock of Dask. A client that is garbage-collected needs the same lock to
-    # close. If both happen in one thread, that thread waits for ever.
+    # A client that starts holds a lock of Dask, and a client that is garbage-collected needs this lock. If
+    # both happened in one thread, that thread would wait for ever.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -186,7 +183,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
             f"{address!r:.80}: expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got"
             f" {error!s:.80}; correct it, or unset {ENVIRONMENT}"
         )
-    except (OSError, AssertionError):  # TypeError: TLS without certificates
+    except (OSError, AssertionError):
         if cluster is not None:
             cluster.close()
         fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
@@ -213,10 +210,10 @@ def warn_of_open(address: str) -> None:
 
 
 class JobQueue:
-    """A queue of jobs, which runs functions of importable modules in processes of a Dask cluster. All threads
-    may use it.
+    """A queue of jobs, which runs functions of importable modules in processes of a Dask cluster. Several
+    threads may use it at once.
 
-    If its worker dies, a job is tried up to three times. If the scheduler dies, its jobs resume on the next
+    A job whose worker dies is tried up to three times. If the scheduler dies, its jobs resume on the next
     scheduler.
 
     Parameters
@@ -258,9 +255,9 @@ class JobQueue:
         """Run ``function(context, **kwargs)`` in a worker. The function must store its result with
         ``context.put``.
 
-        Waiting jobs run in the order of priority, then of time. If a job with this key waits, runs or has a
-        stored result, that job is returned. A failed or cancelled job runs again. With `here`, bundled
-        results are not used.
+        Waiting jobs start in the order of priority, then of time. If a job with this key waits, runs or has a
+        stored result, that job is returned. A failed or cancelled job runs again. With `here`, the job also
+        runs if there is a bundled result.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -282,8 +279,8 @@ class JobQueue:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job with this key, of any session. If there is none but the store has its result, a finished
-        job; otherwise None."""
+        """The job with this key, of any session. If only the store has its result, a finished job. None if
+        there is neither."""
         job = self._jobs.get(key)
         if job and job._status.state != "done":  # checked first: results are stored before "done" is set
             return job
@@ -294,13 +291,14 @@ class JobQueue:
         return list(self._jobs.values())[::-1]
 
     def start(self) -> None:
-        """Start the processes now, and not with the first job."""
+        """Start the processes now; otherwise the first job starts them."""
         with self._lock:
             self._connect()
 
     @property
     def size(self) -> int:
-        """The number of jobs that run at once, at least 1. For a cluster, its current number of workers."""
+        """The number of jobs that can run at once, at least 1. For a cluster, its current number of
+        workers."""
         return max(1, len(self._client.nthreads())) if self.address else self.n_workers
 
     def close(self) -> None:
@@ -346,7 +344,8 @@ class JobQueue:
         job._sent = time.monotonic()
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Handle an event in Dask's event loop. This takes no lock that a waiting thread may hold."""
+        """Handle an event. This runs in Dask's event loop, so it takes no lock of a thread that may wait for
+        Dask."""
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
@@ -365,7 +364,7 @@ class JobQueue:
         job._future = None  # otherwise Dask would run the job again if the worker with its result died
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
-        elif killed and not job._tries:  # the job only waited on workers that died for another reason
+        elif killed and not job._tries:  # the job had not started on the workers that died
             self._send_again(job, WAITS)
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
@@ -422,8 +421,8 @@ class JobQueue:
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task, then kill its worker. If the worker were killed first, Dask would retry the task."""
         # A cancellation is lost if the scheduler is still reading the graph of the task, so wait until the
-        # task runs. A job that was sent more than a second ago is cancelled at once, so that a stopped study
-        # starts no more of its runs.
+        # task runs, but only until a second after it was sent: waiting tasks of a stopped study must not
+        # start meanwhile.
         self._until_processing(token, True, job._sent + 1)
         future.cancel()
         job._future = None
@@ -440,7 +439,7 @@ class JobQueue:
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
-        # If the worker is dead or has no nanny, this fails, but nobody waits for the result.
+        # This fails if the worker is dead or has no nanny, which does not matter: the job has ended.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
 
@@ -507,7 +506,7 @@ class LocalCluster:
             place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
-        # SubprocessCluster has no other interface that sets the environment of its processes.
+        # SubprocessCluster has no parameter for the environment of its processes.
         with (
             _starting,
             patch.dict(os.environ, variables),
@@ -565,7 +564,7 @@ class LocalCluster:
         from distributed.core import Status
 
         process, patience = self._cluster.scheduler.process, 5.0
-        if process is None or process.returncode is not None:  # or Dask would wait for its workers
+        if process is None or process.returncode is not None:  # otherwise Dask would wait for its workers
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
@@ -600,7 +599,7 @@ def _signal_until_ended(groups: list[int], number: int, seconds: float) -> bool:
 
 def claim_gpu(folder: str) -> bool:
     """Whether this process may use the GPU. Only one process of a cluster may, until it ends."""
-    # The lock ends with its process. Then the nanny's next process takes it.
+    # The lock ends with its process. The worker process that replaces it can then take the lock.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -619,7 +618,7 @@ def dask_setup(server: Any) -> None:
 
     if hasattr(server, "http_server"):
         server.http_server.stop()
-    if isinstance(server, Worker):  # its nanny ends it
+    if isinstance(server, Worker):  # the nanny, which has its own watch, ends the worker
         if os.environ.get(_HAS_GPU) == "1" and claim_gpu(os.environ["DASK_TEMPORARY_DIRECTORY"]):
             server.state.total_resources[GPU] = server.state.available_resources[GPU] = 1
         return

@@ -1,4 +1,5 @@
-"""`Store`, a folder of entries under keys with a size limit, and the progress of jobs that write to it."""
+"""`Store`, a folder of entries under keys with a size limit; and the part of a job that runs in a worker:
+its progress, and its result, which is a store entry."""
 
 from __future__ import annotations
 
@@ -45,28 +46,28 @@ _ELSEWHERE = f"free some space, or {_ANOTHER}"
 _log = logging.getLogger("relscope")
 
 
-# Entries in use are not evicted. Each process lists the keys that it uses in a file, which it keeps locked.
-# The lock ends with the process, and a list without a lock is ignored. A lock on the folder ensures that no
-# key is listed while entries are evicted.
+# Eviction (removing old entries when the store is full) spares entries in use. Each process lists the keys
+# that it uses in a file, which it keeps locked. The lock ends with the process, and a list without a lock is
+# ignored. While entries are evicted, a lock on the folder ensures that no key is listed.
 
 
 @dataclass(eq=False)
 class Pins:
-    """The entries that a command, a job or a page uses until `close`. They may be in several stores."""
+    """A list of the entries, in one or several stores, that a command, a job or a page uses until `close`."""
 
     _lists: dict[Path, tuple[IO[str], set[str]]] = field(default_factory=dict)
     _guard: Any = field(default_factory=threading.Lock)
 
     def add(self, root: Path, keys: Iterable[str]) -> None:
-        """Protect these entries from eviction, even before they exist. Has no effect if the folder is not
-        writable."""
+        """Protect the entries with these keys from eviction, even if they do not exist yet. This has no
+        effect if the folder is not writable."""
         with self._guard, suppress(OSError):
             file, kept = self._lists.get(root, (None, set()))
             missing = set(keys) - kept
             if not missing:
                 return
             with folder_lock(root, fcntl.LOCK_SH):
-                if file is None or not os.path.exists(file.name):  # the folder may have been made again
+                if file is None or not os.path.exists(file.name):  # the folder was deleted
                     missing |= kept
                     # Parents are not made: if they are missing, the disk is not mounted.
                     (root / FOLDER).mkdir(exist_ok=True)
@@ -102,7 +103,7 @@ def in_use() -> Iterator[None]:
 
 
 def keys_in_use(root: Path) -> set[str]:
-    """The keys that living processes use. The lists of dead processes are removed. The caller must hold the
+    """The keys that running processes use. The lists of ended processes are removed. The caller must hold the
     `folder_lock`."""
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
@@ -118,8 +119,7 @@ def keys_in_use(root: Path) -> set[str]:
 
 @contextmanager
 def folder_lock(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the folder's lock within the block. If the folder is not writable or its disk has no locks, do
-    nothing."""
+    """Hold the folder's lock within the block, unless the folder is not writable or its disk has no locks."""
     with ExitStack() as held:
         with suppress(OSError):
             fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
@@ -147,8 +147,8 @@ class Store:
     root : folder, optional
         The default is ``RELSCOPE_STORE``. If that is not set, ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
-        The largest size of the store. The default is ``RELSCOPE_STORE_GB`` gigabytes; if that is not set, 10
-        GB. Above this size, the least recently used entries are removed, but never the newest one.
+        The largest size of the store; by default ``RELSCOPE_STORE_GB`` gigabytes, or 10 GB if that is not
+        set. Above this size, the least recently used entries are removed, but never the newest one.
     finished : BundledResults or bool, optional
         Bundled results, which are used if the folder lacks a key. True means those of this installation. The
         default is True for the default folder and False for other folders.
@@ -186,8 +186,8 @@ class Store:
         )
 
     def bundled_group(self, key: str) -> FinishedGroup | None:
-        """The group of bundled results from which the key's entry comes; None if the entry is in the
-        folder."""
+        """The group of bundled results that contains the key's entry; None if the entry is in the folder, or
+        does not exist."""
         return None if self.finished is None or self.has(key, own=True) else self.finished.bundled_group(key)
 
     def get(self, key: str) -> Entry | None:
@@ -210,8 +210,8 @@ class Store:
         return entry
 
     def mapped(self, key: str) -> Entry | None:
-        """The entry under the key, like `get`, but with memory maps as arrays, whose checksum is not
-        checked."""
+        """The entry in the folder under the key, with memory maps as arrays, whose checksum is not checked.
+        None if there is none."""
         path = self._path(key)
         with suppress(OSError):
             os.utime(path)
@@ -237,10 +237,10 @@ class Store:
     ) -> None:
         """Save the arrays and the metadata under the key. An earlier entry is replaced.
 
-        `matrix` is a pair of float32 blocks (m, d) and their common shape (n, d). The blocks become the array
-        `vectors`, and only one is in memory at a time. Raises a ValueError if they have another shape. Raises
-        a StoreError for arrays of objects, invalid JSON, a full disk or missing permission; then the earlier
-        entry stays.
+        `matrix` is a pair: float32 blocks (m, d), which become the array "vectors", and the shape (n, d) of
+        that array. Only one block is in memory at a time. Raises a ValueError if the blocks have another
+        shape, and a StoreError for arrays of objects, invalid JSON, a full disk or missing permission. After
+        an error, the earlier entry stays.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
@@ -259,7 +259,7 @@ class Store:
         self._evict(keep=path)
 
     def identity(self) -> str:
-        """A random name by which a worker recognises this folder; "" if it has none."""
+        """A random name, stored in the folder, by which a worker recognises it; "" if it cannot be stored."""
         path = self.root / "id"
         with suppress(OSError, NotWritten), folder_lock(self.root):
             if not path.exists() or not path.stat().st_size:
@@ -303,7 +303,7 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def _path(self, key: str, use: bool = True) -> Path:
-        """The path of the key's file. With `use`, the entry is protected until the surrounding `in_use`
+        """The path of the key's file. With `use`, the entry is not evicted before the surrounding `in_use`
         ends."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             raise ValueError(
@@ -383,7 +383,7 @@ def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-# The progress of a job, and the time that is left.
+# Jobs: what runs in the worker, their progress, and the time left.
 
 
 SECONDS_BETWEEN_REPORTS = 0.2
@@ -445,9 +445,8 @@ def run_in_worker(
     kwargs: dict[str, Any],
     device: str = "auto",
 ) -> None:
-    """The function that Dask runs for a job. `place` holds the store's folder, size limit and identity, and
-    whether the store includes bundled results. A `device` other than "auto" replaces the worker's own
-    choice."""
+    """Run the function of a job in a Dask worker. `place` is the store's folder, size limit, identity, and
+    whether it includes bundled results. A `device` other than "auto" replaces the worker's own choice."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -477,9 +476,8 @@ _UNITS = 100  # units of progress per expected second
 
 
 class Stages:
-    """The progress of a computation in several stages: ``"layout: epoch 30 of 500 · stage 3 of 3"``. `stages`
-    are pairs (name, expected seconds), in order. The seconds weight the stages, so only their proportions
-    matter."""
+    """Reports the progress of a computation in several stages: ``"layout: epoch 30 of 500 · stage 3 of 3"``.
+    `stages` are pairs (name, expected seconds), in order. Only the proportions of the seconds matter."""
 
     def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
         self._report, self._names = report, [name for name, _ in stages]
@@ -502,19 +500,19 @@ class Stages:
     def _say(self, units: int, what: str) -> None:
         place = (
             f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
-        )  # the first stage may take most of the time
+        )  # "stage 1" would look like the beginning, but the first stage may take most of the time
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 
 _EVEN = 0.1  # when this share of the work is done, progress and expected time have equal weight
-_MEMORY = 0.1  # after this share of the remaining time, a new estimate has replaced the old one
-_TOO_SHORT = 0.05  # an estimate was too short if only this share of it is left; it is withdrawn
+_MEMORY = 0.1  # after this share of the remaining time, most of the old estimate has been replaced
+_TOO_SHORT = 0.05  # an estimate of which only this share is left was too short, and is not shown
 
 
 class TimeLeft:
-    """An estimate of the seconds left. As time passes, the estimate decreases, and each report corrects it a
-    little. If the count decreases or the total changes, a new estimate starts. `expected` is the total time
-    in seconds."""
+    """An estimate of the seconds left. It decreases as time passes, and each report of progress corrects it a
+    little. If the count decreases or the total changes, a new estimate starts. `expected` is the expected
+    total time in seconds."""
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now
