@@ -57,8 +57,8 @@ Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
 DIFFERENCE_ROWS = 20_000  # most rows on which a change of the scores is measured
 LEAST_HELD_OUT = 5
-_MOST_KEPT = 20_000_000  # similarities in each space, 80 MB
-_TOGETHER = ("relative", "whitened")  # computed in one pass
+_MOST_KEPT = 20_000_000  # most similarities of a space that are cached (80 MB)
+_TOGETHER = ("relative", "whitened")  # one pass computes both
 
 
 def cached(
@@ -169,7 +169,7 @@ def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
 
 
 def digest_or_blank(spec: SpaceSpec) -> str:
-    """The content digest of a space; "" if it cannot be read."""
+    """The content digest of a space, or "" if the space cannot be read."""
     try:
         return load_space(spec).digest
     except SpaceError:
@@ -240,12 +240,13 @@ diagnose = cached(32)(similarity.diagnose_anchors)
 
 @cached(16, "Comparing neighbourhoods …")
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """For the drawn rows, or a sample of them, the share of neighbours that they keep in the other space. The
-    table is sorted by this share, smallest first."""
+    """A table of the drawn rows, or of a sample, with the share of neighbours that each keeps in the other
+    space. It is sorted by this share, smallest first."""
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
-# Live scores. The aligned vectors are cached, so the difference to other anchors need not compute them again.
+# Live scores. The aligned vectors are cached, so the difference from other anchors need not compute them
+# again.
 
 
 @cached(96)
@@ -265,7 +266,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """The number of rows that are scored: all except anchors, removed suspects and unconfirmed links."""
+    """The number of scored rows: all except anchors, removed suspects and unconfirmed links."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
@@ -338,7 +339,7 @@ def more_score(
     split = comparison.held_out(pair, anchors, pane)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
     if metric not in scores:
-        raise SpaceError("expected spaces that it can compare, got two whose widths or labels do not suffice")
+        raise SpaceError("expected spaces that it can compare, got two with other widths or too few labels")
     return scores[metric]
 
 
@@ -419,8 +420,8 @@ prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:
-    """The `stamp` of a space, or that of the table behind an encoding. Raises a SpaceError if the session may
-    not read it."""
+    """The `stamp` of a space. For an encoding, it is that of the table of its texts. Raises a SpaceError if
+    the session may not read it."""
     if spec.dataset is None or spec.dataset.source != "file":
         return stamp(spec)
     return file_stamps([dataset_place(spec.dataset)])
@@ -433,7 +434,7 @@ def colors_of(workspace: Workspace, pair: Match) -> list[str]:
 
 
 def table_columns(workspace: Workspace) -> list[str]:
-    """The columns in the tables of both spaces, each name once. If a table cannot be read now, []."""
+    """The columns in the tables of both spaces, each name once. Returns [] if a table cannot be read now."""
     names: list[str] = []
     source, target = workspace.source, workspace.target
     # Two files of vectors often share their table, which takes seconds to open.

@@ -20,7 +20,7 @@ from relcore.compare.scene import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
-# The exports of a figure: its formats by kind, and a sentence about them.
+# For each kind of export, its formats and a sentence about them.
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
@@ -28,12 +28,12 @@ _GROUPS = {
     ),
     "Numbers": (
         {"csv": "CSV", "tex": "LaTeX", "parquet": "Embedding Atlas"},
-        "CSV: the numbers that are drawn, a line for each point, bar or cell.",
+        "CSV: the drawn numbers, with one line for each point, bar or cell.",
     ),
     "Repeat": (
         {"json": "Recipe", "py": "Python script"},
-        "Recipe: all settings; in a terminal, `relscope figure FILE` draws them again. Python script: the"
-        " same as code. Both read your data files again; a selection and pairs of Link are not kept.",
+        "Recipe: all settings; `relscope figure FILE` draws the figure again in a terminal. Python script:"
+        " the same as code. Both read your data files again. They do not keep a selection or pairs of Link.",
     ),
 }
 _FAILED = "relscope.failed-exports"
@@ -48,7 +48,7 @@ def chart(
     key: str,
     picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
 ) -> None:
-    """Draw a Plotly figure with its alternative text. A click on points calls `picked` with them."""
+    """Draw a Plotly figure with its alternative text. `picked` gets the points that the user clicks."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
     clicks = {}
     if picked:
@@ -86,8 +86,8 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
 
 @cache
 def _import_paper() -> None:
-    """Import Matplotlib once, in another thread, while the user reads the menu. The import takes seconds. If
-    a download starts long after its click and another click came between, browsers block it."""
+    """Import Matplotlib once, in another thread, while the user reads the menu. The import takes seconds, and
+    browsers may block a download that starts so long after its click."""
     Thread(target=import_module, args=("relcore.figures.paper",), daemon=True).start()
 
 

@@ -34,20 +34,20 @@ from relcore.spaces.space import Match
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SIDE = 48  # pixels per side to which larger pictures on a sheet are shrunk
+SIDE = 48  # pixels per side; larger pictures are shrunk to this size on a sheet
 MOST_PIXELS = 5000 * SIDE * SIDE
-MOST_SECONDS = 12.0  # sheets that take longer to read, such as photographs, are left out
-LONGEST = 240  # characters of a sentence that three lines of a hover can hold
+MOST_SECONDS = 12.0  # seconds; a sheet that takes longer to read, such as one of photographs, is left out
+LONGEST = 240  # most characters of a sentence on hover, about three lines
 TABLE_PICTURES = 500  # most rows with a picture in a table
-ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row; of its picture, for sharp screens
+ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row, and of its picture, which is larger for sharp screens
 _AT_ONCE = 16  # most pictures in memory at once
-_SENTENCE = 90  # characters of a sentence in a cell
+_SENTENCE = 90  # most characters of a sentence in a cell
 _STYLE = Path(__file__).parents[1] / "assets" / "rows.css"
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
-    """One file with small pictures of n rows. If the file would be too large, or reading takes too long,
-    None."""
+    """One file with small pictures of n rows. Returns None if the file would be too large, or if reading
+    takes too long."""
     from PIL import Image, ImageOps
 
     pictures, started = iter(pictures), time.perf_counter()
@@ -86,7 +86,7 @@ def _opaque(picture: Image) -> Image:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """The digest of all bytes. Streamlit's own digest covers only a sample of a large file."""
+    """The digest of all bytes; Streamlit's own covers only a sample of a large file."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
@@ -101,11 +101,11 @@ class _Column:
         return pd.Index(self.dataset.ids, dtype=object)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Row numbers (m,) of these ids. An id that the dataset lacks has −1."""
+        """Row numbers (m,) of these ids; −1 for an id that the dataset lacks."""
         return self.index.get_indexer(pd.Index(list(ids), dtype=object))
 
     def items(self, rows: np.ndarray) -> Iterator:
-        """The items of ascending row numbers. Consecutive rows are read together."""
+        """The items of these rows, whose numbers ascend. Consecutive rows are read together."""
         for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
             for start in range(0, len(run), _AT_ONCE):
                 part = run[start : start + _AT_ONCE]
@@ -121,7 +121,7 @@ class _Column:
 class Items:
     """Texts and pictures by id, decoded when they are needed and then cached.
 
-    There are two datasets if the spaces come from two columns of one table. If items are missing, `problem`
+    If the spaces come from two columns of one table, there are two datasets. If items are missing, `problem`
     says why.
     """
 
@@ -134,8 +134,8 @@ class Items:
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id on one line. If an id has no text, "". A table with two columns gives two
-        lines."""
+        """The text of each id on one line; it is "" if the id has none. If the texts come from two columns,
+        each id has two lines."""
         columns = [column.texts(ids) for column in self._texts] or [[""] * len(ids)]
         return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)]
 
@@ -143,7 +143,8 @@ class Items:
         return self.texts([identifier])[0]
 
     def _picture(self, identifier: str, size: int) -> str:
-        """The picture as a data URI; its longer side has `size` pixels. If it cannot be read, ""."""
+        """The picture as a data URI; its longer side has `size` pixels. Returns "" if the picture cannot be
+        read."""
         row = int(self._pictures.rows([identifier])[0]) if self._pictures else -1
         if row < 0:
             return ""
@@ -160,8 +161,7 @@ class Items:
         return [pictures[identifier] for identifier in ids]
 
     def find(self, pair: Match, query: str) -> tuple[str, ...]:
-        """Ids whose text contains the query, or whose label or id equals it. Upper and lower case are the
-        same."""
+        """Ids whose text contains the query, or whose label or id equals it. Case does not matter."""
         wanted = " ".join(query.casefold().split())
         labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
         rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True) if wanted else ()
@@ -172,7 +172,7 @@ class Items:
         )
 
     def sheet(self, ids: Sequence[str]) -> Sheet | None:
-        """One sheet of small pictures, see `make_sheet`. If an id has no picture, None."""
+        """One sheet of small pictures, see `make_sheet`. Returns None if an id has no picture."""
         rows = self._pictures.rows(ids)
         if not len(rows) or rows.min() < 0:
             return None
@@ -186,7 +186,7 @@ class Items:
 
 def items_of(workspace: Workspace) -> Items | None:
     """The texts or pictures behind the compared spaces, from their dataset or from columns of their files.
-    None if there are none."""
+    Returns None if there are none."""
     ends = (workspace.source, workspace.target)
     named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None))
@@ -236,7 +236,7 @@ def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame,
 def hover_columns(
     pair: Match, drawn: View, items: Items | None, label: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The text of each drawn row, and a note with its label (if `label`) and count."""
+    """The text of each drawn row, and a note with its count and, if `label` is True, its label."""
     space, rows, texts, parts = pair.source, drawn.rows, None, []
     if items is not None and items.has_texts:
         texts = [cut(text) for text in items.texts(space.ids[rows])]
@@ -262,7 +262,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def rows_html(items: Items | None, ids: Sequence[str]) -> list[str]:
-    """Each id as HTML: its picture; without one, its sentence; without both, the id."""
+    """Each id as HTML: its picture, else its sentence, else the id itself."""
     none = [""] * len(ids)
     pictures = items.pictures(ids, PICTURE) if items is not None and items.has_pictures else none
     texts = items.texts(ids) if items is not None and items.has_texts else none
@@ -289,8 +289,8 @@ def draw_rows(tables: str) -> None:
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
-    """Small pictures of the drawn rows. If the pictures of all rows fit on one sheet, every view uses that
-    sheet."""
+    """A sheet of small pictures of the drawn rows. If the pictures of all rows fit on one sheet, every view
+    shares it."""
     if items is None or not items.has_pictures:
         return None
     with st.spinner("Reading the pictures …"):  # the spinner of the cache would cover the old maps
@@ -312,8 +312,8 @@ def clusters_of(
     look: scene.MapLook,
     items: Items | None,
 ) -> Clusters | None:
-    """Named clusters of the drawn rows, unless their colours already have names. If the names are switched
-    off, None."""
+    """Named clusters of the drawn rows. Returns None if the user switched the names off, or if the colours
+    already have names."""
     if not look.named or not columns.lacks_names(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)

@@ -48,12 +48,12 @@ from relcore.spaces.space import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
-# Increase this number when stored results would change.
+# Version of stored results. Increase it when the results of the same settings change.
 RESULTS = 3
 
 
 class OwnQueue:
-    """A `JobQueue` for one session. Attributes that are not defined here are those of the queue.
+    """A `JobQueue` for one session, which passes all other attributes on to the queue.
 
     It checks access before it submits a job to a worker. In a shared app, a session sees only its own jobs.
     """
@@ -75,8 +75,8 @@ class OwnQueue:
         return self._own(job)
 
     def job(self, key: str) -> Job | None:
-        """Return a job like `JobQueue.job`. A key depends only on the data, so a session that has the data
-        may read the result."""
+        """Return a job like `JobQueue.job`. The key of a job depends only on the data, so any session that
+        has the data may read its result."""
         job = self._queue.job(key)
         mine = job is not None and (
             not is_shared() or key in self._member.made or job.status().state == "done"
@@ -117,7 +117,7 @@ class OwnJob:
 def need_access_to_all(arguments: Any, store: Store) -> None:
     """Raise a SpaceError unless this session may read all data that the arguments of a job name."""
     inner: Iterable = ()
-    if isinstance(arguments, str) and arguments.startswith("{"):  # settings of a study, as JSON
+    if isinstance(arguments, str) and arguments.startswith("{"):  # a space in the settings of a study
         with suppress(SpaceError):
             described = parse(arguments, "settings")
             if isinstance(described, Mapping) and "source" in described:
@@ -125,7 +125,9 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
                 arguments = SpaceSpec.from_json(named)
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if is_shared() and arguments.source == "encoding":  # if the store lost it, the worker encodes again
+        if (
+            is_shared() and arguments.source == "encoding"
+        ):  # the worker encodes again if the store lost the encoding
             inner = arguments.dataset, arguments.encoder
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)
@@ -147,7 +149,7 @@ def whole_queue() -> JobQueue:
 
 
 def queue() -> OwnQueue | JobQueue:
-    """The job queue of this session. Outside of a session, the shared queue."""
+    """The job queue of this session. Code outside of a session gets the shared queue."""
     if get_script_run_ctx(suppress_warning=True):
         return OwnQueue(whole_queue(), session.member())
     return whole_queue()
@@ -161,12 +163,15 @@ def reduction(
     projection: ProjectionSpec,
     spec: ReductionSpec,
 ) -> tuple[list[np.ndarray], str] | Job:
-    """Coordinates by UMAP or t-SNE with a note. Until they are computed, the job that computes them."""
+    """Coordinates by UMAP or t-SNE with a note. Until they are computed, returns the job that computes
+    them."""
     pane, spec = representation_of_pane(pane, spec)
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
-    fitting = replace(shown, align=False)  # aligning only rotates the finished maps
+    fitting = replace(
+        shown, align=False
+    )  # the job need not run again, because aligning only rotates finished maps
     drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
     if sampled := n_fitted(n, fitting) < n:
@@ -192,8 +197,8 @@ def reduction(
 def exact_scores(
     pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False
 ) -> dict[str, Score] | Job | None:
-    """Scores with every held-out row as a query. Until they are computed, the job that computes them. If
-    there is no job and `start` is False, None."""
+    """Scores with every held-out row as a query. Until they are computed, returns the job that computes them.
+    Returns None if there is no job and `start` is False."""
     anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
     task = ExactScores.on(pane, anchors, projection, k, convention)
@@ -208,8 +213,7 @@ def exact_scores(
 
 
 def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
-    """The scores of one representation. They use all queries if such scores are computed already; until then,
-    they are live scores."""
+    """The scores of one representation. Until scores by all queries are computed, these are live scores."""
     known = exact_scores(pair, pane, *settings)
     if isinstance(known, dict):
         return known
@@ -267,7 +271,7 @@ def _progress(job: Job) -> str:
 
 
 def _waits_for(job: Job, status: JobStatus) -> str:
-    """What a queued job waits for: the running jobs, if they occupy all workers; if not, the start of its
+    """A phrase on what a queued job waits for: running jobs if they occupy all workers, else the start of its
     worker."""
     if status.message != WAITS:
         return status.message

@@ -53,7 +53,7 @@ def _session() -> str:
 
 
 class LiveRequests(Protocol):
-    """An object that reads and answers requests. The second part of a request is its kind."""
+    """An object that reads and answers requests of the browser. The second part of a request is its kind."""
 
     def read(self, message: bytes) -> Sequence[Any] | np.ndarray | None: ...
     def answer(self, request: Any, overtaken: Callable[[], bool]) -> bytes: ...
@@ -61,7 +61,7 @@ class LiveRequests(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Offer(ABC):
-    """What a page can request, such as maps of a pair. `key` identifies the browser."""
+    """What the browser can request for a page, such as maps of a pair. `key` identifies the browser."""
 
     pair: Match | None = None
     session: str = field(default_factory=_session)
@@ -76,8 +76,8 @@ class Offer(ABC):
     @property
     @abstractmethod
     def header(self) -> dict[str, Any] | None:
-        """The header of the channel for the panes. If the maps cannot follow, {"refused": reason}. If no
-        channel is needed, None."""
+        """The header of the channel for the panes. Returns {"refused": reason} if the maps cannot follow, and
+        None if no channel is needed."""
 
     @abstractmethod
     def answers(self) -> LiveRequests:
@@ -142,8 +142,8 @@ _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
 def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
-    """The address of the channel for the panes with this key, or the reason why the maps cannot follow. None
-    without a channel."""
+    """The address of the channel for the panes with this key, or the reason why the maps cannot follow.
+    Returns None if there is no channel."""
     if not st.runtime.exists():
         return None
     header = offer.header
@@ -156,8 +156,8 @@ def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
 
 
 def _register(place: str, offer: Offer | None) -> str:
-    """Register the session's offer for this place, and return its name, "" if there is no offer. Data that no
-    registered offer uses are released."""
+    """Register the session's offer for this place, and return its name. Returns "" if there is no offer. Data
+    that no registered offer uses are released."""
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]
@@ -189,12 +189,12 @@ async def _connect(socket: WebSocket) -> None:
     await socket.accept()
     with suppress(WebSocketDisconnect, SpaceError):
         await _answer(socket, await asyncio.to_thread(offer.answers))
-    with suppress(RuntimeError, WebSocketDisconnect):  # the browser has closed it already
+    with suppress(RuntimeError, WebSocketDisconnect):  # the browser may have closed the socket already
         await socket.close()
 
 
 async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
-    """Answer the latest request of each kind, and drop earlier requests. When the anchor moves again, stop
+    """Answer the latest request of each kind, and drop earlier ones. When the anchor moves again, stop
     computing scores."""
     waiting: dict[bool, Any] = {}
     came, ended = asyncio.Event(), asyncio.Event()
@@ -211,7 +211,7 @@ async def _answer(socket: WebSocket, answers: LiveRequests) -> None:
             came.set()
 
     def answer_beside(request: Any) -> bytes:
-        with one_thread_products():  # leaves processors to the browser, which draws meanwhile
+        with one_thread_products():  # leaves processors to the browser, which draws at the same time
             return answers.answer(request, lambda: False in waiting)
 
     listening = asyncio.create_task(listen())

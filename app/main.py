@@ -80,4 +80,4 @@ except NoCommonId:
 except (SpaceError, JobQueueError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step, or choose other spaces or settings.")
-saving.save()  # saves what the page has changed
+saving.save()  # the page may have changed the session

@@ -22,7 +22,7 @@ _FORMER_TABS = {"Bootstrap": "Link"}  # former names of tabs, in old sessions
 
 @dataclass
 class _Settings:
-    """Values by widget key: the saved or chosen ones, and the initial values of the widgets."""
+    """The values of widgets by key: saved or chosen values, and initial values."""
 
     chosen: dict[str, Any] = field(default_factory=dict)
     usual: dict[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ def remembered(widget: Callable, *given: Any, **named: Any) -> Any:
     call, settings = inspect.signature(widget).bind(*given, **named), _settings()
     key = call.arguments["key"]
     saved = settings.chosen.get(key)
-    begins = key not in st.session_state  # a value set in the session state has priority
+    begins = key not in st.session_state  # a value that code has set in the session state has priority
     restored = begins and saved is not None and _fits(widget.__name__, call.arguments, saved)
     if restored:
         st.session_state[key] = saved

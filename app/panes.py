@@ -29,19 +29,17 @@ from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.space import Match
 
-_MOST_MAPS = 8  # finished maps in a session; of 20,000 rows they take 3 MB
-_MOST_FOUND = 200  # most selected rows outside of the view that the panes draw
-_FEW_ANCHORS = 20  # up to this number, the panes draw all anchors
+_MOST_MAPS = 8  # most finished maps kept in a session; with 20,000 rows they take 3 MB
+_MOST_FOUND = 200  # most selected rows that the panes add to the drawn view
+_FEW_ANCHORS = 20  # the panes draw all anchors if there are at most this many
 _KEPT = "relscope.selected-rows"
 _FILTERS = "relscope.filters"
 
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """The coordinates of each space, and a note.
-
-    While UMAP or t-SNE runs, the coordinates are those of the last finished map of the same rows
-    (`earlier` is True). If there is no such map, they are those of a PCA map. `old` names the map.
+    """The coordinates of each space, and a note. While UMAP or t-SNE runs, the coordinates are those of the
+    last finished map of the same rows (`earlier` is True), else those of a PCA map. `old` names this map.
     """
 
     coordinates: list[np.ndarray]
@@ -85,7 +83,7 @@ def selected_rows(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def _rows(pair: Match, ids: Sequence[str]) -> np.ndarray:
-    """Row numbers (m,) of these ids. An id that the pair lacks has −1."""
+    """Row numbers (m,) of these ids; −1 for an id that the pair lacks."""
     return pair.source.index.get_indexer(pd.Index(ids, dtype=object))
 
 
@@ -199,8 +197,8 @@ def _scene(
 
 
 def _facets(pair: Match, workspace: Workspace, view: View) -> tuple[Facet, ...]:
-    """The columns by which the drawn rows can be filtered. Until the user opens the filters or has set one,
-    ()."""
+    """The columns by which the drawn rows can be filtered. Returns () until the user opens the filters or
+    sets one."""
     if not (workspace.look.filter or st.session_state.get(_FILTERS) == workspace.models):
         return ()
     return of_rows(compute.workspace_facets(pair, workspace), view.rows)

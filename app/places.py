@@ -54,7 +54,7 @@ EXPLORE = Place("explore", "join_inner", ("Scores", "Where they differ", "Anchor
 CONNECT = Place("connect", "conversion_path", ("Stitch", "Languages", "Invert", "Link", "Universe"))
 MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
 RESEARCH = Place("research", "science", ("Studies", "Papers"))
-DATA = Place("data", "database")  # opened by a button at the top left
+DATA = Place("data", "database")  # a button at the top left opens it
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
 # Pages of earlier versions. Old links may still use their addresses.
 FORMER = {

@@ -14,7 +14,7 @@ from html import escape
 from relcore.base.text import LONGEST, visible
 
 NAME = 120  # most characters of a name within a sentence or on a button
-_JOINER = "\N{WORD JOINER}"  # stops extensions of Markdown, which find words even if escaped
+_JOINER = "\N{WORD JOINER}"  # splits words that extensions of Markdown find even if escaped
 _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
 _WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"(?<![\w&#])−?(?:\d[\d,]*)?\.\d+(?: %)?|(?<![\w&#.])\d+
 
 
 def plain(text: object, most: int = LONGEST) -> str:
-    """Markdown that shows exactly the characters of `text` on one line, cut to `most` characters.
+    """The text as Markdown that shows exactly its characters, on one line of at most `most` characters.
 
     Even in escaped text, Streamlit finds icons, emoji, colours, web addresses and arrows, so a zero-width
     joiner splits them.
@@ -42,7 +42,7 @@ def plain_name(text: object) -> str:
 
 
 def plain_html(text: object, most: int = LONGEST) -> str:
-    """The text for an HTML fragment or attribute. Line breaks are kept."""
+    """The text, escaped for an HTML fragment or attribute. Line breaks are kept."""
     lines = str(text)[:most].split("\n")
     return escape("\n".join(map(visible, lines)))
 

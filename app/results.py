@@ -57,7 +57,7 @@ def result_of(
             _offer_here(made, key, cost)
         return result
     job = queue().job(key)
-    if made and job and job.status().state == "done":  # a bundled result that is to be computed here
+    if made and job and job.status().state == "done":  # the user chose to compute a bundled result here
         job = None
     if job is not None and not retry_requested(job):
         if job.status().state == "done":
@@ -113,7 +113,7 @@ def draw_elsewhere(place: Place | None) -> None:
 
 
 def _awaited() -> dict[str, tuple[Place, str]]:
-    """For each key of a job, the place and the tab where the user started it."""
+    """A dictionary of the place and the tab where the user started each job, by the job's key."""
     return st.session_state.setdefault(_AWAITED, {})
 
 

@@ -52,15 +52,15 @@ DEFAULT_ANCHORS = "random 300 0"
 _STARTED = time.time()
 TAB = "tab"  # parameter of the address: the browser tab
 STEP = "step"  # parameter of the address: the step of the story
-MOST_TABS = 20  # saved for one browser; if there are more, the oldest are removed
+MOST_TABS = 20  # most saved sessions of a browser; older ones are removed
 _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
 _UNCHANGED = to_query(Workspace(**_OPENING))  # the address of a session without changes
 _WITH_SETTINGS = "relscope.begins-with-settings"
-_BY_HAND = "by-hand"  # a link has this word instead of anchors chosen by hand
+_BY_HAND = "by-hand"  # stands in a link for anchors chosen by hand
 _TABS = ("data.kind", "studies.kind", *(place.key for place in PLACES.values() if place.tabs))
 _TYPES = get_type_hints(Workspace)
-_Change = tuple[str, dict[str, Any]]  # a step's name, and the settings that changed, as JSON
+_Change = tuple[str, dict[str, Any]]  # the name of a step, and its changed settings as JSON
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,10 @@ class _Tab:
         self.snapshot: tuple | None = None  # the state saved last
         self.restored = self.failed = False
         self.tells = False  # whether the page says that the session was restored
-        self.offered: Path | None = None  # file of a session that the user may open
-        self.noticed: tuple[Workspace, str] | None = None  # the workspace and page that show the notice
+        self.offered: Path | None = None  # file of a saved session that the page offers to open
+        self.noticed: tuple[Workspace, str] | None = (
+            None  # the notice is shown only with this workspace and page
+        )
 
     def rename(self, name: str = "") -> None:
         self.name = name or secrets.token_hex(4)

@@ -32,7 +32,7 @@ _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _AWAITED = "relscope.encodings-awaited"
-# The encodings to submit, and whether to compare their spaces.
+# Keys of the session state: encodings to submit, and whether to compare their spaces.
 ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"
 
 
@@ -319,7 +319,7 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 def fit_to_models() -> None:
     """Adjust the workspace to the rows of its models, as part of the present step. Other models that share no
     rows are removed. If the pair cannot be compared, nothing changes."""
-    with suppress(SpaceError):  # the page shows the error, and another choice corrects it
+    with suppress(SpaceError):  # the page shows this error, and another choice of the user corrects it
         present = workspace()
         joined = _with_joined(present)
         fitted = fit_to_pair(joined, compute.matched_pair(*joined.models))
@@ -351,8 +351,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     """The workspace with only the example rows and anchors that both spaces have.
 
     Anchors picked by hand are kept if both spaces have them. If an anchor chosen by a strategy is missing,
-    all anchors are chosen again, and `usual_anchors` gives their number. Raises a SpaceError if the pair has
-    no rows to choose from.
+    all anchors are chosen again; `usual_anchors` gives their number. Raises a SpaceError if the pair has no
+    rows to choose from.
     """
     index, labelled = pair.source.index, pair.source.labels is not None
     colors = compute.colors_of(workspace, pair)
@@ -362,7 +362,7 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     view = _fitting_view(workspace.view, pair, colors)
     look = replace(workspace.look, second=second, filter=kept)
     fitted = replace(workspace, view=view, look=look)
-    if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
+    if not workspace.anchors and not workspace.anchors_from:  # the user removed all anchors
         return fitted
     kept = tuple(identifier for identifier in workspace.anchors if identifier in index)
     usable = labelled or not workspace.anchors_from.startswith("class-balanced")
@@ -370,8 +370,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and not labelled else strategy
-    # A link may have a number of anchors without their ids. If a further model changes the shared rows, the
-    # number that the user chose stays.
+    # A link may give a number of anchors without their ids. If a further model changes the shared rows, keep
+    # the number that the user chose.
     if n_anchors == USUAL_ANCHORS or (workspace.anchors and not workspace.others):
         n_anchors = usual_anchors(len(pair))
     n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)
@@ -399,6 +399,6 @@ def fill_up(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) ->
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """The strategy, number and random state of the anchors. For anchors chosen by hand, "random", their
-    number and 0."""
+    """The strategy, number and random state of the anchors. Anchors chosen by hand get "random", their number
+    and 0."""
     return strategy_of(workspace.anchors_from) or ("random", max(1, len(workspace.anchors)), 0)

@@ -39,7 +39,7 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
     name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
     path = place / (name if name.strip(". ") else "upload")
-    if not path.exists() or path.stat().st_size != len(content):  # an earlier version may have cut it short
+    if not path.exists() or path.stat().st_size != len(content):  # an earlier upload may have been cut short
         try:
             with new_folder(place) as made:
                 write(made / path.name, content)
@@ -73,14 +73,14 @@ def make_folder(folder: Path) -> Path:
 # saved sessions and uploads of the browser. The cookie's name depends on the store, because a browser sends
 # the cookies of a host to all ports of this host.
 
-KEPT_DAYS = 7  # days after the last use
+KEPT_DAYS = 7  # days that cookies, sessions and uploads are kept after their last use
 _KEY = re.compile(r"([0-9a-f]{64})([0-9a-f]{64})")
 
 
 @cache
 def _secret() -> bytes:
-    """The secret that signs browser keys. It lies in the store. If the store cannot keep it, each start has a
-    new one."""
+    """The secret that signs browser keys, a file in the store. If the store cannot keep it, each start has a
+    new secret."""
     with suppress(OSError, StoreError, NotWritten):
         path = Store().root / "secret"
         if _own_bytes(path) is None:
@@ -92,7 +92,8 @@ def _secret() -> bytes:
 
 
 def _own_bytes(path: Path) -> bytes | None:
-    """The content of a 32-byte file that only this account can read and write. For any other file, None."""
+    """The content of a 32-byte file that only this account can read and write. Returns None for any other
+    file."""
     with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         about, content = os.fstat(file.fileno()), file.read(33)
         own = about.st_uid == os.getuid() and not about.st_mode & 0o077
@@ -114,14 +115,14 @@ def key_cookie() -> str:
 
 
 def key_in(cookies: Mapping[str, Any]) -> str:
-    """The browser's key in its cookies. If there is none, or this app did not issue it, ""."""
+    """The browser's key in its cookies. Returns "" if there is none, or if this app did not issue it."""
     sent = cookies.get(key_cookie(), "")
-    found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # AppTest replaces the cookies by a mock
+    found = _KEY.fullmatch(sent) if isinstance(sent, str) else None  # in AppTest, the cookies are a mock
     return found[1] if found and is_same(found[2], signature("key", found[1])) else ""
 
 
 def browser_key() -> str:
-    """The key of this session's browser. If the browser keeps no cookies, ""."""
+    """The key of this session's browser. Returns "" if the browser keeps no cookies."""
     return key_in(st.context.cookies)
 
 
@@ -195,7 +196,7 @@ def age(path: Path) -> float:
 
 def confine_if_reachable() -> None:
     """Treat the app as shared if other machines can reach the server."""
-    # AppTest replaces the runtime by a mock.
+    # In AppTest, the runtime is a mock.
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"
@@ -247,8 +248,8 @@ class Member:
         return st.runtime.get_instance().is_active_session(self._session)
 
     def uploads_folder(self) -> Path:
-        """The folder for uploads. If the browser has a key, it is the browser's folder and is kept. If not,
-        it is removed when the session ends."""
+        """The folder for uploads. If the browser has a key, it is the browser's folder and is kept. If the
+        browser has none, the folder is removed when the session ends."""
         if self._key:
             return make_folder(self._folder)
         if self._folder is None:
@@ -271,7 +272,8 @@ def is_open(owner: str) -> bool:
 
 
 def open_folder() -> str | None:
-    """The data folder that this session chose. If there is none, or the session may not read it, None."""
+    """The data folder that this session chose. Returns None if there is none, or if the session may not read
+    it."""
     folder = st.session_state.get("spaces.folder")
     with suppress(SpaceError):
         return folder if folder and readable_path(folder) else None

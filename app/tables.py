@@ -35,7 +35,9 @@ def chosen_rows(
     """Draw a table, and return the numbers of the selected rows. `look` is passed to `st.dataframe`."""
     look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
     state = st.dataframe(table, key=key, on_select="rerun", **look)
-    return [row for row in _rows_of(state) if row < len(table)]  # an earlier table may have had more rows
+    return [
+        row for row in _rows_of(state) if row < len(table)
+    ]  # the selection may come from an earlier, longer table
 
 
 def _rows_of(state: Any) -> list[int]:
@@ -58,7 +60,7 @@ EXPLANATIONS = {
     "absolute": "the unchanged vectors",
     "relative": "similarities to the anchors",
     "whitened": "similarities, decorrelated over the anchors (our variant)",
-    "procrustes": "reference: one space rotated onto the other, uses both",
+    "procrustes": "reference: one space rotated onto the other; needs both spaces",
 }
 
 
@@ -78,14 +80,15 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
         f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>'
         f"{columns}</tr></thead><tbody>{body}</tbody></table>"
     )
-    chance = "rows of one space permuted, mean of all draws; hover for the 95 % band"
+    chance = "mean score after permuting the rows of one space; hover for the 95 % band"
     caption(" · ".join([*circumstances(scores), f"chance level: {chance}"]))
     for told in score_notes(scores):
         messages.warning(told)
 
 
 def _rows_scored(scores: Mapping[str, Mapping[str, Score]], form: str) -> str:
-    """``<br>n = 480``, the number of scored rows. If it is the same for all representations, ""."""
+    """The number of scored rows as HTML: ``<br>n = 480``. Returns "" if it is the same for all
+    representations."""
     n = {one: max(score.n for score in by_metric.values()) for one, by_metric in scores.items() if by_metric}
     return f"<br>n = {n[form]:,}" if form in n and len(set(n.values())) > 1 else ""
 

@@ -37,7 +37,7 @@ from relcore.spaces.space import GuessedIds, Match
 
 _DRAWN = "relscope.drawn-page"
 _MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
-_STEPS_SHOWN = 5  # most steps in the menu of the session
+_STEPS_SHOWN = 5  # most steps listed in the menu of the session
 _ON_THE_PAIR = ("Invert", "Link")  # other tabs of Connect choose their spaces themselves
 
 # What this run still has to draw: the place, the container of its toolbar, and whether the browser already
@@ -47,8 +47,8 @@ _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("aw
 
 @contextmanager
 def waiting(place: Place | None) -> Iterator[None]:
-    """While this block runs, say which models are compared if the user comes to Explore from another page.
-    Reading their files may take a while."""
+    """If the user comes to Explore from another page, show during this block which models are compared,
+    because reading their files may take a while."""
     said = st.empty()
     opens = place is EXPLORE and st.session_state.get(_DRAWN) not in (None, place.name)
     if opens and (told := comparing(session.workspace())):
@@ -87,10 +87,8 @@ def around(place: Place | None) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Compute the panes in this block first, although `above` and the toolbar stand over them.
-
-    If the browser shows nothing yet, this is done only if the scores after the panes are quick
-    (`scored_quickly`). If they are not, the toolbar and `above` are drawn first.
+    """Compute the panes in this block before `above` and the toolbar, which stand over them. If the browser
+    shows nothing yet and the scores are slow (not `scored_quickly`), the toolbar and `above` are drawn first.
     """
     awaited = _awaited.get()
     if awaited is None or not (awaited[2] or scored_quickly):
@@ -151,7 +149,8 @@ def _undo_and_redo() -> None:
         name = verb.lower()
         look = {"icon": f":material/{name}:", "type": "tertiary", "shortcut": keys, "disabled": not step}
         help_ = f"{verb}: {plain_name(step)} ({keys})" if step else f"Nothing to {name}"
-        # The history moves after all callbacks of this run, because the run may also handle an earlier click.
+        # Undo and redo wait until all callbacks of this run are done, because the run may also handle an
+        # earlier click.
         look |= {"on_click": st.session_state.__setitem__, "args": (_MOVES, verb)}
         st.button(verb, key=f"history.{name}", help=help_, **look)
 
@@ -165,12 +164,14 @@ def move_in_history() -> None:
         left = session.workspace().example
         move()
         st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
-        if left and not now.example and now.models[:2] == BUNDLED:  # Migrate would show nothing else
+        if (
+            left and not now.example and now.models[:2] == BUNDLED
+        ):  # otherwise Migrate would still show its example
             go(START)
 
 
 def _undo_note() -> str:
-    """A note on what the last click undid or redid. After any other step, ""."""
+    """A note on what the last click undid or redid. Returns "" after any other step."""
     told, then = st.session_state.get(_MOVED, ("", None))
     return told if then == session.workspace() else ""
 

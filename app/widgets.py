@@ -27,8 +27,8 @@ def bound(
 ) -> Any:
     """The result of a widget that shows `value`. When the user changes it, ``apply(new value)`` is called.
 
-    Set the value of the widget only if it is new or shows another value: otherwise a run under way would
-    overwrite a newer choice of the user. The value is also the default, which the browser draws first.
+    The widget's value is set only if it differs from `value`: otherwise a run under way would overwrite a
+    newer choice of the user. `value` is also the default, which the browser draws first.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
@@ -47,7 +47,7 @@ def _begins(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str,
 
 
 def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
-    """A name for each space. No two names are the same, because a chooser finds its options by name."""
+    """A distinct name for each space, because a chooser finds its options by name."""
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
         name, number = space_name(spec), 2
@@ -84,8 +84,8 @@ def _short_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 def several_spaces(
     label: str, spaces: Sequence[SpaceSpec], key: str, most: int, usual: Sequence[SpaceSpec] | None = None
 ) -> list[SpaceSpec]:
-    """The chosen spaces, in order. By default these are the `usual` ones, or all, but at most as many as are
-    allowed."""
+    """The spaces that the user chose, in order. By default, these are the first `most` of the `usual` ones or
+    of all."""
     labels = space_labels(spaces)
     return remembered(
         st.multiselect,
@@ -210,7 +210,7 @@ def fitting(setting: Setting, **own: Any) -> tuple[Callable, dict[str, Any]]:
     if setting.number is None:
         return st.text_input, given | {"placeholder": setting.placeholder or None} | own
     low, high = setting.low, setting.high
-    if setting.above is not None:  # number boxes cannot exclude their lower bound
+    if setting.above is not None:  # a number box cannot exclude its lower bound
         low, high = setting.above + 0.001, 1000 if high is None else high
     step = setting.step or (1 if setting.number is int else 0.05)
     limits = {"min_value": low, "max_value": high, "step": step}

@@ -30,9 +30,9 @@ from relcore.spaces.space import Match
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened", TWO)
 MOST_NEIGHBOURS = 200
-MOST_MODELS = 4  # models side by side in Explore
-OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # the default in a new session
-MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
+MOST_MODELS = 4  # most models side by side in Explore
+OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # the settings of a new session
+MOST_ANCHORS = 2000  # the similarities of 20,000 rows to 2,000 anchors in two spaces take 320 MB
 UNDO_STEPS = 200
 Step = tuple[str, "Workspace"]
 BOOTSTRAPPED = "bootstrap"
@@ -112,7 +112,7 @@ class Workspace:
 
 
 def strategy_of(anchors_from: str) -> tuple[str, int, int] | None:
-    """The strategy, number and random state. For anchors that no strategy chose, None."""
+    """The strategy, number and random state. Returns None for anchors that no strategy chose."""
     strategy, *numbers = anchors_from.split(" ")
     whole = len(numbers) == 2 and all(one.isascii() and one.isdecimal() and len(one) < 10 for one in numbers)
     return (strategy, max(1, int(numbers[0])), int(numbers[1])) if whole and strategy in STRATEGIES else None
@@ -189,8 +189,8 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
 
 
 def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
-    """The text of `session_json` with the selected ids. If they would make the text too large, it has None
-    instead."""
+    """The text of `session_json` with the selected ids, or with None if they would make the text too
+    large."""
     content = content | {"panes": {"selection": selection}}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     too_large = selection is not None and len(text.encode()) > MOST_BYTES
@@ -242,7 +242,7 @@ def from_session_file(
         saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
         spaces = rejoined(saved.spaces)
         digests = [space.pop("digest", "") for space in spaces]
-        # These come first, because the other settings depend on them.
+        # Read these first, because the other settings depend on them.
         specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
         ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
         ends["others"] = [spaces[number] for number in saved.others]
@@ -293,7 +293,7 @@ def _inversion_text(spec: InversionSpec) -> str:
     return ",".join(map(str, [*values, "auto"] if tuned else values))
 
 
-_LONGEST_FILTER = 1500  # characters of a filter in a link
+_LONGEST_FILTER = 1500  # most characters of a filter in a link
 
 
 def _filter_text(conditions: tuple[Condition, ...]) -> str:
@@ -353,7 +353,7 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
     they are copied."""
     for name, (place, _, read) in _LINKED.items():
         field, _, inner = place.partition(".")
-        with suppress(ValueError, KeyError):  # this includes SpaceError
+        with suppress(ValueError, KeyError):  # a SpaceError is a ValueError
             value = read(query[name])
             if inner:
                 value = dataclasses.replace(getattr(workspace, field), **{inner: value})

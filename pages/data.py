@@ -13,11 +13,11 @@ from app.spaces import bundled, loaded, loading, shards, store
 from relcore.base.errors import NoCommonId, SpaceError
 
 if jobs.collect():
-    st.rerun()  # the toolbar is already drawn and lacks the new spaces
+    st.rerun()  # the toolbar was drawn without the new spaces
 workspace = session.workspace()
 try:
     pair, unpaired = compute.matched_pair(workspace.source, workspace.target), False
-except SpaceError as error:  # the list of spaces shows the error
+except SpaceError as error:  # the list of spaces shows this error
     pair, unpaired = None, isinstance(error, NoCommonId)
 if unpaired:
     loading.draw_unpaired(workspace)

@@ -22,7 +22,7 @@ from app.workspace import BUNDLED
 from relcore.base.errors import SpaceError
 
 workspace = session.workspace()
-with st.container(key="headline"):  # its scores take a second, so the panes come first
+with st.container(key="headline"):  # filled after the panes, because its scores take a second
     opening, remedy = st.empty(), st.empty()
 opening.html(until_scored(workspace))
 try:
@@ -34,7 +34,7 @@ pair = models.pair()
 with st.container(key="above-panes"):
     # Not in an `st.empty`: each run would replace it, so popovers would close and fields lose the focus.
     bar = st.container()
-    st.empty()  # takes no room until `above` is drawn
+    st.empty()  # an element that takes no room until `above` is drawn
 
 
 def above() -> None:
@@ -66,7 +66,7 @@ with picture:
         choosers.map_chooser(workspace)
         choosers.color_chooser(workspace, pair)
         choosers.view_choosers(workspace, pair)
-        scene, view = drawing.found  # includes the rows of a search, as on the screen
+        scene, view = drawing.found  # with the rows of a search, as on the screen
         scene = replace(scene, marked=panes.places_of_selected(models, view.rows))
         found = replace(drawing, scene=scene, view=view)
         panes.export_bar(models, found, "explore", in_words(workspace))

@@ -157,9 +157,9 @@ def headline_metric(names: Iterable[str]) -> str:
 
 
 def step_between(before: Score, now: Score, change: Interval) -> str | None:
-    """The difference of two scores as it is printed: ``+.057 from .781``. None if they have different
-    queries or numbers of neighbours, or if `change`, the interval of the paired differences, does not confirm
-    the sign."""
+    """The difference of two scores as it is printed: ``+.057 from .781``. `change` is the interval of the
+    paired differences. Returns None if it does not confirm the sign, or if the scores have different queries
+    or numbers of neighbours."""
     step = round(round(float(now), 3) - round(float(before), 3), 3)
     measured = ((score.k, score.interval is None) for score in (before, now))
     if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:

@@ -23,7 +23,7 @@ from relcore.runs.entries import digest_of
 from relcore.spaces.space import Match, distinct_names
 
 _SHOWN_NEIGHBOURS = 6
-_STARTS_ITSELF = 5.0  # seconds
+_STARTS_ITSELF = 5.0  # seconds; an audit that takes longer waits for a click
 _MOST_LISTED = 200
 
 
@@ -39,9 +39,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
         return
     if outcome.decided:
         st.markdown(
-            f"**{plain(outcome.headline)}** A suspect agrees as little as anchors that are mismatched on"
-            f" purpose, and less than right pairs do. On average, at most {100 * task.false_share:.0f} % of"
-            " the suspects are right pairs, unless some right pairs differ in kind from the others. Wrong"
+            f"**{plain(outcome.headline)}** A suspect agrees no better than anchors that are mismatched on"
+            f" purpose. On average, at most {100 * task.false_share:.0f} % of the suspects are right pairs,"
+            f" unless some right pairs differ from the others. Wrong"
             " pairs that agree by chance are not found."
         )
     else:
@@ -84,7 +84,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
             type="primary",
             on_click=session.remove_suspects,
             args=(ids,),
-            help="Removes all suspects except pinned anchors. No page scores their rows. Undo restores them.",
+            help="Removes all suspects except pinned anchors. No page scores removed rows. You can undo it.",
         )
         for label, icon, call in (
             ("Remove", ":material/delete:", session.remove_suspects),
@@ -121,14 +121,14 @@ def _scores(outcome: AuditOutcome) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     rows_scored = counted(next(iter(before.values())).n, "held-out row")
     caption(
-        f"Relative scores on the same {rows_scored}, no anchor or suspect among them. The change has the"
-        " 95 % interval of the paired difference. Suspects that you remove are scored on no page."
+        f"Relative scores on the same {rows_scored}; none is an anchor or a suspect. The change has the 95 %"
+        f" interval of the paired difference. No page scores suspects that you remove."
         if after
-        else f"Relative scores on {rows_scored}, no anchor among them."
+        else f"Relative scores on {rows_scored}; none is an anchor."
     )
 
 
-TABLE_ROWS = 5000  # most rows in the browser's table, which loses selections in longer ones
+TABLE_ROWS = 5000  # most rows of the table: the browser loses selections in longer ones
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
@@ -208,5 +208,5 @@ def draw(workspace: Workspace, pair: Match) -> None:
         show_table(workspace, pair)
     for name, (title, part) in PARTS.items():
         with st.expander(title, key=f"anchors.{name}", on_change="rerun") as opened:
-            if opened.open:  # compute the slow parts only while they are open
+            if opened.open:  # the slow parts are computed only while they are open
                 part(workspace, pair)

@@ -25,10 +25,10 @@ from relcore.maps.reduction import is_tsne, offered_methods
 from relcore.spaces.space import Match, distinct_names, short_names
 
 _SEEN = "relscope.relative-seen"
-EXAMPLES = "Example rows"  # the name on screen; links, recipes and code say pivots
+EXAMPLES = "Example rows"  # shown name of what links, recipes and code call pivots
 _HELP = (
-    "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar."
-    " Classes get a legend; of more than 20 classes it has the most frequent. Agreement: the share of a"
+    "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar, classes"
+    " a legend of at most the 20 most frequent. Agreement: the share of a"
     " row's neighbours"
     " that the other space keeps."
 )
@@ -98,7 +98,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
     widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
-    known = {OWN: "own-axes", "absolute": "absolute"}  # the terms that the help links of these options open
+    known = {OWN: "own-axes", "absolute": "absolute"}  # glossary terms that these options link to
     if len(set(widths)) > 1:
         captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
     with st.container(key="idea"):
@@ -121,7 +121,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
         if shown not in AXES:
             st.session_state[_SEEN] = True
         elif workspace.anchors and _SEEN not in st.session_state:
-            st.html('<i class="relscope-invites"></i>')  # the style sheet lets the last option pulse
+            st.html('<i class="relscope-invites"></i>')  # makes the style sheet animate the last option
 
 
 def map_chooser(workspace: Workspace) -> None:
@@ -209,7 +209,7 @@ def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
         options=list(workspace.view.pivots),
         accept_new_options=True,
         placeholder="Type a word" if are_words else "Type an id",
-        help="Each with its nearest neighbours, in a colour of its own. They never change a score.",
+        help="Each example has a colour, and its nearest neighbours share it. Examples never change a score.",
         max_selections=MOST_PIVOTS,
     )
 

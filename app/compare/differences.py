@@ -28,26 +28,27 @@ from relcore.compare.scoring import (
 from relcore.maps.pane_maps import View
 from relcore.spaces.space import Match, distinct_names
 
-_LISTED = 200  # listed rows that changed most, and as many that changed least
-_JOB_SECONDS = 60.0  # jobs that are expected to take no longer start without a click
+_LISTED = 200  # most rows listed at each end of the order by change
+_JOB_SECONDS = 60.0  # seconds; a longer job waits for a click
 
 
 def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
-    if len(table) > 2 * _LISTED:  # list only the most changed rows and the least changed ones
+    if len(table) > 2 * _LISTED:  # the table would be too long for the page
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(workspace, table)
     progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
     look["column_config"]["neighbours kept"] = progress
     brushing_table(shown, "differences.rows", height=300, **look)
     caption(
-        "The rows that changed most, then those that changed least; the head of a column sorts them. Jaccard"
+        "First the rows that changed most, then those that changed least. Click the head of a column to"
+        " sort. Jaccard"
         f" overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces"
         f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
         " them in the panes."
     )
-    # The exported recipe matches only these two spaces, too.
+    # Match only the pair, without further models, as the exported recipe does.
     _differences(workspace, compute.matched_pair(workspace.source, workspace.target))
 
 

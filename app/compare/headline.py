@@ -28,7 +28,7 @@ _FORMS = ("absolute", "relative", "whitened")
 
 
 def comparing(workspace: Workspace) -> str:
-    """The line ``Comparing a and b …`` as HTML. If the last headline was about these models, ""."""
+    """The line ``Comparing a and b …`` as HTML. Returns "" if the last headline was about these models."""
     if st.session_state.get(_LAST, ((),))[0] == workspace.models:
         return ""
     names = [plain_html(space_name(spec)) for spec in workspace.models]
@@ -36,9 +36,9 @@ def comparing(workspace: Workspace) -> str:
 
 
 def until_scored(workspace: Workspace) -> str:
-    """The HTML that is shown until `headline` is computed. If the last headline was about other
-    models, this is the line of `comparing`. If it was about these models, it is shown again, and pale if a
-    setting has changed since."""
+    """The HTML that the page shows until `headline` is computed. If the last headline was about other models,
+    this is the line of `comparing`. If not, the last headline is shown again, and pale if a setting has
+    changed since."""
     if told := comparing(workspace):
         return told
     _, settings, last = st.session_state[_LAST]
@@ -57,7 +57,7 @@ def headline(workspace: Workspace, models: Match) -> str:
 
 
 def in_words(workspace: Workspace) -> str:
-    """The last headline as plain text. If it was about other models or settings, ""."""
+    """The last headline as plain text. Returns "" if it was about other models or settings."""
     models, settings, html = st.session_state.get(_LAST, ((), (), ""))
     if (models, settings) != (workspace.models, _settings(workspace)):
         return ""
@@ -78,7 +78,10 @@ def _headline(workspace: Workspace, models: Match) -> str:
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
     if verdict := _verdict(found["relative"]["mrr"]):
-        agree[1:] = [verdict, *agree[1:-1]]  # the last sentence is the chance level, which the verdict has
+        agree[1:] = [
+            verdict,
+            *agree[1:-1],
+        ]  # the last sentence gives the chance level, which the verdict also gives
     agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:
@@ -107,8 +110,8 @@ def _headline(workspace: Workspace, models: Match) -> str:
 
 
 def _verdict(found: Score) -> str:
-    """A sentence on whether the share of matching rows is above chance. If the share is one half or
-    more, ""."""
+    """A sentence on whether the share of matching rows is above chance. Returns "" if the share is one half
+    or more."""
     if found.top1 is None or found.top1 >= 0.5 or not found.null:
         return ""
     chance = f"chance ({percent(1 / found.n)})"
@@ -141,8 +144,8 @@ def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Sc
 
 
 def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
-    """A sentence as HTML that gives, for each further model, the share of rows whose nearest row in it is
-    their partner."""
+    """A sentence as HTML: for each further model, the share of rows whose nearest row in that model is the
+    same item."""
     shares = []
     for name, by_metric in list(against_first(workspace, models).items())[1:]:
         if (share := by_metric["mrr"].top1) is None:
@@ -177,7 +180,7 @@ def _lead(words: str) -> str:
 
 
 def _bold(form: str, share: str) -> str:
-    """A share as HTML. While an anchor is dragged, the panes update the share by anchors."""
+    """A share as HTML. The CSS class lets the panes update it while an anchor is dragged."""
     return f'<b class="relscope-live">{share}</b>' if form == "relative" else f"<b>{share}</b>"
 
 
@@ -187,7 +190,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     rows = counted(len(pair), "word" if is_words else "row")
     if isinstance(pair.ids, GuessedIds):
         n = counted(scores["mrr"].n, "confirmed pair")
-        return f"Link paired {rows}. Only the {n} are scored; those that you gave also guided Link."
+        return f"Link paired {rows}. Only the {n} are scored; Link also started from those that you gave."
     if _is_paired_by_order(workspace):
         return "Paired by row order."
     if not models.others:

@@ -38,8 +38,8 @@ def n_offered(n_new: int, n_present: int = 0) -> int:
 
 
 def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
-    """The selected ids that are not anchors yet, in their order. If there are too many, a random sample of
-    them."""
+    """The selected ids that are not anchors yet, in their order. If there are too many, returns a random
+    sample."""
     present = set(present)
     new = [identifier for identifier in chosen if identifier not in present]
     room = max(0, MOST_ANCHORS - len(present))
@@ -50,12 +50,12 @@ def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tupl
 
 
 FORMS = ("absolute", "relative", "whitened")
-LARGE, SMALL = 160, 28  # size in pixels: the inspected picture, a picture in a list
+LARGE, SMALL = 160, 28  # pixels of the inspected picture, and of a picture in a list
 MOST_SHOWN = 60  # most texts or pictures shown of a selection
-ALIKE = 0.99  # cosine of almost the same vector
+ALIKE = 0.99  # cosine from which two vectors count as equal
 MOST_LISTED = 1000  # most ids listed of a selection
 STYLE = Path(__file__).parents[2] / "assets" / "items.css"
-# Tells screen readers what the shading of a row shows.
+# Screen readers read this text, because they do not see the shading of a row.
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'
 
 
@@ -139,7 +139,8 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
 
 
 def _example(pair: Match, among: Sequence[str]) -> str:
-    """The first of these rows whose nearest rows have other vectors. If there is none, the first one."""
+    """The first of these rows whose nearest rows have other vectors. If there is no such row, it is the first
+    of all."""
     for identifier in among:
         if neighbours_of(pair, identifier, 1).filter(like="cosine").to_numpy().max(initial=0) < ALIKE:
             return identifier

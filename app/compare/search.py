@@ -71,7 +71,7 @@ def _rank(wanted: str, identifier: str, label: str, text: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The query of a search by meaning, and the rows that it found."""
+    """A query of a search by meaning, and the rows that it found."""
 
     query: str
     pair: str
@@ -80,7 +80,7 @@ class Found:
 
 
 def found_by(pair: Match) -> Found | None:
-    """The last search by meaning if its rows, or one of them, are still selected. If not, None."""
+    """The last search by meaning. Returns None unless its rows, or one of them, are still selected."""
     found, chosen = st.session_state.get(_FOUND), session.selection()
     # After a reload of the page, repeat the saved search.
     if found is None and len(chosen) > 1 and (query := saved_value(_FOUND)):
@@ -113,7 +113,7 @@ def search_box(pair: Match, key: str) -> None:
             return matches, note or ("" if n else "No row matches.")
         name = "Nearest rows" if vector is not None else f"“{cut(query, 40)}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
-        # If the query is the beginning of an id, that row comes before the search by meaning.
+        # A row whose id begins with the query is listed before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
         return [*matches, by_meaning] if first else [by_meaning, *matches], note
 
@@ -121,7 +121,9 @@ def search_box(pair: Match, key: str) -> None:
         if identifier in pair.source.index:
             session.select((identifier,))
         elif not identifier:
-            st.session_state[_WAITING] = query  # the next run searches: a click would stop a callback
+            st.session_state[_WAITING] = (
+                query  # the next run searches, because a click can stop a long callback
+            )
 
     by_meaning = _how(workspace, pair, str(pair.ids[0]))
     label = "Search by name or meaning" if by_meaning else f"Search {counted(len(pair), 'row')}"
@@ -164,7 +166,7 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:
-    """What encodes the query, in words, such as the name of a model. If nothing can encode it, ""."""
+    """A name for what encodes the query, such as that of a model. Returns "" if nothing can encode it."""
     ends = (workspace.source, workspace.target)
     if any(_encodes_texts(spec) for spec in ends):
         return " and ".join(dict.fromkeys(spec.encoder.title for spec in ends if _encodes_texts(spec)))

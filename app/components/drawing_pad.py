@@ -31,8 +31,8 @@ _mount, _mount_camera = (
 
 
 def drawing_pad(key: str, label: str, size: int) -> Image | None:
-    """The drawing as a picture of `size` × `size` pixels with white strokes on black. While it is empty,
-    None. All pads of the session show the same drawing.
+    """The drawing as a picture of `size` × `size` pixels with white strokes on black. Returns None while the
+    pad is empty. All pads of the session show the same drawing.
 
     Raises a SpaceError if the browser sent something other than a picture.
     """
@@ -44,8 +44,8 @@ def drawing_pad(key: str, label: str, size: int) -> Image | None:
 
 
 def camera(key: str, label: str, size: int = 220) -> Image | None:
-    """The latest picture of the browser's camera, `size` × `size` pixels. Until the camera is started, None.
-    The browser sends a new picture after the page has answered the last one.
+    """The latest picture of the browser's camera, `size` × `size` pixels. Returns None until the camera is
+    started. The browser sends a new picture after the page has answered the last one.
 
     Raises a SpaceError if the browser sent something other than a picture.
     """
@@ -53,7 +53,8 @@ def camera(key: str, label: str, size: int = 220) -> Image | None:
 
 
 def _latest_picture(mount: Callable, key: str, label: str, size: int, before: str = "") -> str | None:
-    """The picture as a data URI. After it was cleared, "". Before the browser has sent one, None."""
+    """The picture as a data URI. Returns "" after the user cleared it, and None before the browser has sent
+    one."""
     # The browser sends the next picture when this count shows that the last one was answered.
     count = f"{key}:answered"
     st.session_state[count] = number = st.session_state.get(count, 0) + 1

@@ -18,8 +18,8 @@ from relcore.figures.scene import Scene
 from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined_texts, payload_of, read_events
 
-_LARGE = 1 << 15  # from this number of bytes on, an array is a file that the browser loads once
-_CARRIED = 1 << 22  # most bytes of new files within a payload, which saves a round trip
+_LARGE = 1 << 15  # bytes; a larger array is sent as a file that the browser loads once
+_CARRIED = 1 << 22  # most bytes of new files sent inside a payload to save a round trip
 
 _SECRET = secrets.token_hex(16)  # one secret per server: sessions with the same data share its files
 
@@ -53,10 +53,10 @@ def linked_scatter(
 
     With the same `key`, zoom and tool stay through reruns. `on_event` is a callback that gets each event
     once. `selected` are row numbers; if None, the browser keeps its own selection. `height` is in pixels.
-    `old` has a text for each pane: what its outdated map shows, or "" if the map is up to date. `sheet` has a
-    picture of each row. `live` says where the panes ask for maps while an anchor is dragged, see `app.live`.
-    `single` are selected rows that get a dashed ring. With `worded`, each star shows its id beside its
-    number.
+    `old` has a text for each pane that says what its outdated map shows; it is "" if the map is up to date.
+    `sheet` has a picture of each row. `live` is the address from which the panes get maps while an anchor is
+    dragged, see `app.live`. `single` are selected rows that get a dashed ring. With `worded`, each star shows
+    its id beside its number.
 
     Raises a ValueError for coordinates that are not finite and for rows that do not exist.
     """
@@ -121,8 +121,8 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """The names of the arrays that the last payload lacked. For the first payload [], because its files load
-    in parallel."""
+    """The names of the arrays that the last payload lacked. Returns [] for the first payload, whose files
+    load in parallel."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
     before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests
@@ -131,7 +131,7 @@ def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
 
 
 def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:
-    """The addresses of files (content, digest, type). The browser loads each file once."""
+    """The address of each file (content, digest, type). The browser loads each file once."""
     if not st.runtime.exists():
         return {}
     # Files get their names here. Streamlit names a large file by a sample of its bytes, so a changed file

@@ -30,15 +30,16 @@ def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> No
 
 
 def read_pick(sent: Any, pair: str, n: int) -> int | None:
-    """The row number that the browser sent. None if the number is invalid or belongs to another pair."""
+    """The row number that the browser sent. Returns None if the number is invalid or belongs to another
+    pair."""
     if not isinstance(sent, dict) or sent.get("pair") != pair:
         return None
     row = sent.get("row")
     return row if type(row) is int and 0 <= row < n else None
 
 
-# row_search: a search box. Python sends a few matches for each query, because 20,000 options would take 300
-# KB.
+# `row_search` is a search box. Python sends a few matches for each query, because 20,000 options would take
+# 300 KB.
 
 LONGEST_QUERY = 60_000  # characters; a vector of 3,072 numbers needs about 40,000
 

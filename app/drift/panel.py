@@ -31,8 +31,8 @@ from relcore.drift.check import (
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 
-_STARTS_ITSELF = 20.0  # seconds
-_HEIGHT = 400  # pixels of a table with many checks
+_STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
+_HEIGHT = 400  # pixels; height of a table with many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 
 
@@ -59,9 +59,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         for side, usual in zip(("Old", "New"), pair, strict=True):
             look |= {"index": list(labels).index(usual), "key": f"drift.{side.lower()}-{place}"}
             specs.append(remembered(st.selectbox, f"{side} version", list(labels), **look))
-        told = (
-            "Another model: its neighbourhoods and coordinates may differ, and only broken rows are an alarm."
-        )
+        told = "Another model: neighbourhoods and coordinates may differ, so only broken rows raise an alarm."
         change = segments(
             "New is", {"version": "A version", "model": "Another model, planned"}, "drift.change", help=told
         )
@@ -133,7 +131,7 @@ def thresholds_of() -> Thresholds:
     with st.popover("Thresholds", icon=":material/tune:", key="drift.thresholds"):
         st.caption(
             "An alarm fires when the change exceeds the noise level (float16 rounding) by the threshold, or"
-            " when more rows than this share were whole and are broken."
+            " when a larger share of rows than this is newly broken."
         )
         for column, situation in zip(st.columns(3, gap="medium"), TABLES, strict=True):
             column.markdown(f"**{TABLES[situation].title}**")

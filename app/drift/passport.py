@@ -34,7 +34,7 @@ from relcore.spaces.space import LatentSpace
 
 _OPENED = "drift.passport-file"
 _NOW = "MiniLM, embedded now"
-_STARTS_ITSELF = 20.0  # seconds
+_STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _WIDTH = 384  # dimensions of MiniLM's vectors
 
 
@@ -56,13 +56,14 @@ def of_anchors(workspace: Workspace, spec: SpaceSpec) -> Passport:
 
 
 def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
-    """Draw a button that downloads a passport of the session's anchors. If they are too few, draw nothing."""
+    """Draw a button that downloads a passport of the session's anchors. If there are too few anchors, draw
+    nothing."""
     if len(workspace.anchors) < FEWEST:
         return
     told = "The anchors with their vectors, as one file: docs/passport.md. Others can check or bridge them."
     try:
         content = of_anchors(workspace, spec).to_bytes
-    except SpaceError:  # e.g. zero vectors, or ids with line breaks
+    except SpaceError:  # a passport cannot hold zero vectors or ids with line breaks
         return
     name = f"{compute.load_space(spec).name}{SUFFIX}"
     label = "Download the anchors as passport"
@@ -94,7 +95,7 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 
 def _passport_path() -> str:
-    """The path of the opened passport. If none is open, ""."""
+    """The path of the opened passport. Returns "" if none is open."""
     dropped = st.file_uploader("A passport", type=[SUFFIX[1:]], key="drift.passport-upload")
     label = "Or a path on the machine that runs Relscope"
     typed = remembered(

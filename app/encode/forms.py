@@ -42,14 +42,14 @@ _LONGEST = 220  # most characters of a sentence in the preview
 _KEEP = {"persist_state": "session"}
 _KINDS = {"images": "pictures", "texts": "texts"}
 _MOST_CLASSES = 12
-# Number of items: below the first, scores are uncertain; above the second, no texts are compared.
+# Fewest items for reliable scores, and most items whose texts are searched for repetitions.
 _FEW, _MOST_COMPARED = 100, 100_000
 _ALLOWED = "relscope.network-allowed"  # datasets that this session may download
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What the page shows of a dataset before it is encoded. `items` are pairs of a label and a PNG or a
+    """A dataset as the page shows it before it is encoded. `items` are pairs of a label and a PNG or a
     sentence. `sizes` are the (width, height) of pictures. `n_again` is the number of texts that repeat an
     earlier one."""
 
@@ -64,7 +64,8 @@ class Preview:
 
     @property
     def remarks(self) -> str:
-        """Reasons why the scores of these items will be uncertain. If there are none, ""."""
+        """Sentences with reasons why the scores of these items will be uncertain. Returns "" if there are
+        none."""
         what, told = _KINDS[self.kind], []
         if self.n < _FEW:
             told.append(f"{self.n:,} {what} are few: scores are uncertain below {_FEW}.")
@@ -116,7 +117,7 @@ def preview(spec: DatasetSpec) -> Preview:
 
 
 def choose_dataset(kind: sources.Kind) -> tuple[DatasetSpec, Preview] | None:
-    """The chosen dataset with a preview. None if no dataset is chosen, or if it cannot be read."""
+    """The chosen dataset with a preview. Returns None if no dataset is chosen, or if it cannot be read."""
     paths, name = sources.chosen(kind)
     try:
         found = sources.of_kind(kind, paths)
@@ -161,8 +162,8 @@ def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
 
 
 def read_dataset(spec: DatasetSpec, here: bool) -> tuple[DatasetSpec, Preview] | None:
-    """The dataset with its chosen columns, and a preview. Until the user allows a needed download, None.
-    Raises the errors of `load_dataset`."""
+    """The dataset with its chosen columns, and a preview. Returns None until the user allows a needed
+    download. Raises the errors of `load_dataset`."""
     if not (here or _may_download(spec)):
         return None
     spec = _with_columns_and_limit(spec)
@@ -201,7 +202,7 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
-    columns, name = columns_of(spec), digest_of(spec)  # each dataset gets its own choosers
+    columns, name = columns_of(spec), digest_of(spec)  # the key gives each dataset choosers of its own
 
     def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
         options = ["", *options]
@@ -237,7 +238,7 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
                 step=100,
                 placeholder="all",
                 key=f"encode.limit-{name}",
-                help="Takes the first items, or equally many of each class if the items are sorted by class.",
+                help="Takes the first items; if they are sorted by class, equally many of each class.",
                 **_KEEP,
             )
     return replace(spec, limit=limit)
@@ -314,7 +315,7 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
 
 
 def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """The encoders of a form with its initial settings. If the user must first name a model, []."""
+    """The encoders of a form with its initial settings. Returns [] if the user must first name a model."""
     settings = settings_of(kind).values()
     starts = {setting.name: setting.start(preview) for setting in settings}
     if UNSET in starts.values():
@@ -334,7 +335,7 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 
 
 def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
-    """The cost of encoding in words. If the time of an encoder is unknown, ""."""
+    """The cost of encoding in words. Returns "" if the time of an encoder is unknown."""
     if not encoders:
         return "by name"
     seconds = _sum([cost(encoder, preview) for encoder in encoders])
@@ -342,7 +343,7 @@ def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
 
 
 def cost(encoder: Encoder, preview: Preview) -> float | None:
-    """The expected seconds. If the store has the encoding, 0; if the time is unknown, None."""
+    """The expected seconds: 0 if the store has the encoding, None if the time is unknown."""
     try:
         stored = stored_encodings(queue().store, preview.digest, encoder)
     # If the folder of a model cannot be read, the job will report it.
@@ -352,8 +353,8 @@ def cost(encoder: Encoder, preview: Preview) -> float | None:
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """One encoder for each chosen value of a setting that takes several values. While a required setting is
-    empty, []."""
+    """One encoder for each chosen value of a setting that takes several values. Returns [] while a required
+    setting is empty."""
     settings = list(settings_of(kind).values())
     more = any(setting.more for setting in settings)
     places = {False: st.container(horizontal=True, vertical_alignment="bottom")}
@@ -385,6 +386,6 @@ def _value(setting: Setting, encoder: str, preview: Preview) -> object:
 
 
 def expected_seconds(encoder: Encoder, preview: Preview) -> float | None:
-    """The expected seconds. If the time is unknown, None."""
+    """The expected seconds, or None if the time is unknown."""
     pixels = max((width * height for width, height in preview.sizes), default=64)
     return encoder.seconds(preview.n, pixels)

@@ -63,7 +63,7 @@ def collect() -> bool:
         del st.session_state[session.ENCODE]
     pending = pending_jobs()
     if st.session_state.get(session.COMPARE_ENCODED) and not all(job.status().ended for job in pending):
-        return False  # one click shall be one step, so wait for all of its jobs
+        return False  # wait for all jobs of a click, because one click should be one step
     for job in pending:
         if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
@@ -96,12 +96,12 @@ def new_spaces() -> list[SpaceSpec]:
 
 
 def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces to compare: the last layers of the two newest encoders of the same items or, if there is
-    only one encoder, its last two layers. If these are compared already, None."""
+    """The two spaces to compare: the last layers of the two newest encoders of the same items. If there is
+    only one encoder, these are its last two layers. Returns None if the two are compared already."""
     new, workspace = new_spaces(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     last: dict[tuple, SpaceSpec] = {}
-    for spec in sorted(alike, key=_layer):  # the sort keeps the order of equal layers
+    for spec in sorted(alike, key=_layer):  # the sort is stable, so equal layers keep their order
         last[_encoder(spec)] = spec
     pair = sorted(last.values(), key=alike.index)[-2:]
     pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[-2:]
@@ -126,7 +126,7 @@ def _items(spec: SpaceSpec) -> DatasetSpec | None:
 def _specs_of(job: Job) -> list[SpaceSpec]:
     dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
     keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
-    if job.key in session.member().made:  # the job has several spaces, and the session made them all
+    if job.key in session.member().made:  # the job's key names several spaces, all made by this session
         session.member().made.update(keys.values())
     return own_specs(dataset, encoder, keys)
 

@@ -30,9 +30,9 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
     return ready, others
 
 
-# MiniLM takes 90 MB of memory, and a space of words may take a hundred, so few are kept.
+# Keep few, because MiniLM takes 90 MB of memory, and a space of words may take 100 MB.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """The encoder of a model on a dataset. All outputs of the model share it. `trained` identifies the
+    """The encoder of a model on a dataset, shared by all layers of the model. `trained` identifies the
     weights of a trained model."""
     return item_encoder(_spec, queue().store, joined)

@@ -59,15 +59,15 @@ _SETTINGS = settings_of(InversionSpec)
 _BY = {True: "Auto", False: "By hand"}
 _BY_HELP = (
     "Auto: each setting of a grid is cross-validated on the anchors (four folds), and the best is fitted on"
-    " all of them. The scored rows are not used for this. By hand: your own numbers. The"
-    " map follows the slider; colours and scores follow when you let go."
+    " all anchors. No scored row is used. By hand: you set the numbers. The map follows the slider; colours"
+    " and scores follow when you release it."
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
-_CHOSEN = "relscope.invert-chosen"  # the last values that were tuned on held-out anchors
-_AUTO = "relscope.invert-auto"  # the spec for which they were tuned, and the result in words
+_CHOSEN = "relscope.invert-chosen"  # the last values found by Auto
+_AUTO = "relscope.invert-auto"  # the spec for which Auto found them, and the result in words
 _EDGES = "relscope.invert-edges"
-_HIDDEN = "invert.hidden"  # hidden classes
-LISTED = 200  # listed worst rows, and as many best rows
+_HIDDEN = "invert.hidden"  # widget key of the classes that the legend hides
+LISTED = 200  # most rows listed at each end of the order by error
 
 
 def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
@@ -80,7 +80,7 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
                 "As published",
                 key="invert.published",
                 icon=":material/menu_book:",
-                help=f"Pruned, {published.settings()}: what Maiorca et al. 2024 use.",
+                help=f"Pruned, {published.settings()}: the settings of Maiorca et al. 2024.",
                 on_click=session.edit,
                 args=("invert as published",),
                 kwargs={"inversion": published},
@@ -177,7 +177,8 @@ def _scene(
 
 
 def _edges(pair: Match, anchors: tuple[str, ...], result: Inversion) -> tuple[float, ...]:
-    """The edges between the colours of errors, kept for a pair and its anchors while settings change."""
+    """The errors at which the colour changes. They stay the same for a pair and its anchors while settings
+    change."""
     place = (*compute.pair_key(pair), anchors, result.spec.route)
     if st.session_state.get(_EDGES, ((), ()))[0] != place:
         errors = result.errors[result.spec.title][result.scored]
@@ -239,7 +240,7 @@ def draw(workspace: Workspace) -> None:
                 format_func=colors.get,
                 key="invert.color",
                 required=True,
-                help="Error: 1 − cosine of recovered and true row. Example rows: those of Explore.",
+                help="Error: 1 − cosine of recovered and true row. The example rows are those of Explore.",
             )
             method_details(workspace, result)
             numbers(workspace.inversion)
@@ -255,7 +256,7 @@ def draw(workspace: Workspace) -> None:
     st.subheader("Errors", anchor=False)
     errors = RecoveryErrors.of(recipe, inversion=result.spec).draw(result)
     figure = errors.interactive(exports.theme())
-    figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading above is the title
+    figure.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the page has a heading above
     exports.chart(figure, "invert.errors")
     exports.export_bar(errors, "invert-errors")
 
@@ -316,7 +317,7 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
 
 
 def _idea(pair: Match, workspace: Workspace) -> str:
-    """A sentence on what this page does, shown until the result is computed."""
+    """A sentence on what this page does, for the time until the result is computed."""
     source, target = map(plain, side_names(pair, workspace.inversion.route))
     rows, same = "row" if pair.source.counts is None else "word", source == target
     anchors, where = counted(len(workspace.anchors), "anchor"), "" if same else f" of {target}"

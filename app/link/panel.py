@@ -54,10 +54,10 @@ _TOLD = {
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # most links that are listed for checking
-# If the true pairs are known, show this many of the surest, middle, wrong and least sure links.
+# Number of the surest, middle, least sure and wrong links shown if the true pairs are known.
 _SAMPLED = 4
 _FEWEST_ROWS = 10
-_FEWEST_ANCHORS = 10  # fewest anchors that are not confirmed pairs
+_FEWEST_ANCHORS = 10  # if fewer anchors are unconfirmed, confirmed pairs become anchors, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class BootstrapSetup:
     source: LatentSpace
     target: LatentSpace
     spec: BootstrapSpec
-    details: DeltaGenerator | None = None  # holds the rarely used choosers; new in each run
+    details: DeltaGenerator | None = None  # container of the rarely used choosers, made in each run
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
@@ -88,7 +88,9 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     if guessed:
         show_linked_notice()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
-    n_shared = 0 if unknown else len(shared_ids([source, target]))  # unconfirmed ids are only guesses
+    n_shared = (
+        0 if unknown else len(shared_ids([source, target]))
+    )  # ids that nobody confirmed may pair the wrong rows
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
@@ -239,7 +241,8 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
 
 
 def _picked_row(spec: SpaceSpec, space: LatentSpace) -> list[str]:
-    """The id of the row that the user selected in a table of a space's rows. If no row is selected, []."""
+    """A list with the id of the row that the user selected in a table of a space's rows. It is empty if no
+    row is selected."""
     ids = space.ids[:_LISTED]
     table, look = _side(spec, ids)
     table.insert(0, "row" if is_numbered(space) else "name", table.pop("id"))
@@ -266,7 +269,8 @@ _USED = "relscope.bootstrap-used"
 
 
 def in_use(workspace: Workspace) -> BootstrapSetup | None:
-    """The settings with which this session linked the present target. If the target is not linked, None."""
+    """The settings with which this session linked the present target. Returns None if the target is not
+    linked."""
     target, setup = st.session_state.get(_USED, (None, None))
     return setup if target is not None and workspace.target == target else None
 
@@ -304,7 +308,7 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
             st.caption(f"Each round fits a rotation to the pairs so far, and matches the rows again.{few}")
     if outcome.scores:
         with st.expander("How good the links are as anchors"):
-            caption("Compare “the anchors found” with “all true anchors”: the closer, the better.")
+            caption("The closer “the anchors found” are to “all true anchors”, the better.")
             report_table(outcome.report().tables[-1])
             exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
     if n_links or not outcome.known:
@@ -353,7 +357,7 @@ def _use_button(
         type="primary" if outcome.linked and not outcome.known else "secondary",
         width="stretch",
         help=(
-            "Scores these pairs, too, on all pages."
+            "All pages then score these pairs, too."
             if used
             else f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
             " the ids of their partners, makes it the target, and replaces the session's anchors by those"
@@ -389,7 +393,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         return ()
     if not links:
         return ()
-    # This random order must differ from the order in which the anchors were drawn.
+    # Use another random state than the one by which the anchors were drawn.
     order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]
     pairs = [links[number] for number in order]
     st.subheader("Links to check", anchor=False)
@@ -430,13 +434,14 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
     with listed:
         st.subheader("Some of the links", anchor=False)
         caption(
-            f"Four of each part{', and some wrong ones' * bool(wrong)}. Rank 1 is the surest."
+            f"The surest, middle and least sure links, four of each{', and some wrong ones' * bool(wrong)}."
+            f" Rank 1 is the surest."
             if n > 3 * _SAMPLED
             else "All links. Rank 1 is the surest."
         )
         table, look = _table(setup, sample := [links[place] for place in places])
         table.insert(0, "rank", places + 1)
-        if n > 3 * _SAMPLED:  # say where the ranks jump
+        if n > 3 * _SAMPLED:  # a column names the parts, because the ranks jump between them
             parts = {range(_SAMPLED): "surest", range(n - _SAMPLED, n): "least sure"}
             parts |= {range(middle, middle + _SAMPLED): "middle"}
             named = {place: part for some, part in parts.items() for place in some}
@@ -450,8 +455,8 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
         st.subheader("Hidden pairs without a link", anchor=False)
         few = ", or not among the rows searched" * bool(setup.spec.rows)
         caption(
-            f"{len(alone):,} of {len(ids) - outcome.result.n_seeds:,}: the two rows are not each other's"
-            f" nearest, or the link is too unsure{few}."
+            f"{len(alone):,} of {len(ids) - outcome.result.n_seeds:,}: either the two rows are not each"
+            f" other's nearest, or the link is too unsure{few}."
         )
         if len(alone):
             table, look = _side(setup.source_spec, alone[:_LISTED])
@@ -487,7 +492,9 @@ def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
     side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
     space = compute.load_space(spec)
     labels = () if space.labels is None else space.labels[space.rows(ids)]
-    if "text" not in side and 2 * sum(map(bool, labels)) > len(ids):  # mostly blank columns tell nothing
+    if "text" not in side and 2 * sum(map(bool, labels)) > len(
+        ids
+    ):  # a column of labels that is mostly blank is left out
         side["label"] = labels
     return side, look
 

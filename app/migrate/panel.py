@@ -71,7 +71,7 @@ from relcore.spaces.space import GuessedIds, LatentSpace, Match
 from relcore.studies.papers import commit_of
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
-STARTS_ITSELF = 20.0  # seconds
+STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _COMPARED = "relscope.migrate-compared"
 MOST_QRELS = 50_000_000  # bytes
 
@@ -127,8 +127,9 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
         new = space("New model's vectors", "new", index=options.index(usual[1]), **look)
         with st.popover("Queries", icon=":material/quiz:"):
             st.caption(
-                "A log of queries, embedded by both models, tells what a cascade costs. With judgements, a"
-                " TREC qrels file (query, iteration, row, grade), queries also decide, better than rows do."
+                "A log of queries, embedded by both models, tells what a cascade costs. With judgements (a"
+                " TREC qrels file: query, iteration, row, grade), queries also decide the verdict, better"
+                " than rows do."
             )
             sides = [
                 space(f"Queries by the {side} model", f"queries-{side}", index=None, placeholder="None")
@@ -152,8 +153,8 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
 def _queries_and_judgements(
     queries: Sequence[SpaceSpec | None],
 ) -> tuple[tuple[SpaceSpec, ...], tuple[JudgedQuery, ...]]:
-    """The spaces of the queries, and their judgements. Until the queries of both models are chosen, both are
-    empty."""
+    """The spaces of the queries, and their judgements. Both are empty until the queries of both models are
+    chosen."""
     uploaded = st.file_uploader("Judgements (qrels)", ["txt", "qrels", "tsv", "test"], key="migrate.qrels")
     if None in queries:
         if uploaded or any(queries):
@@ -253,7 +254,9 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
-    n_corpus, rate = _corpus(setup, result)  # above the answer, whose length changes with these numbers
+    n_corpus, rate = _corpus(
+        setup, result
+    )  # drawn above the answer, because the answer's length changes with these numbers
     scaled, note = result.scaled(n_corpus)
     told = [one for one in result.cautions if LEFT_OUT in one]
     _headline(result, result.sentence_at(n_corpus), scaled.cost_sentence())
@@ -328,8 +331,7 @@ def _cells(cells: Cells, key: str) -> None:
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """The answer and the reason. If the verdict comes from blind judgements, its sentences are shown
-    in full."""
+    """The answer and the reason. Of a verdict from blind judgements, the reason has all further sentences."""
     if result.verdict.headline:
         head, _, rest = result.verdict.headline.partition(". ")
         return head, rest
@@ -337,8 +339,8 @@ def lead(result: MigrationResult) -> tuple[str, str]:
     return head, rest[:1].upper() + rest[1:]
 
 
-TOKENS_PER_WORD = 1.3  # for English
-_ROWS = "migrate.rows-{}"  # key of the field; it depends on the number of rows loaded here
+TOKENS_PER_WORD = 1.3  # average for English
+_ROWS = "migrate.rows-{}"  # key of the field, with the number of rows loaded here
 
 
 def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
@@ -367,7 +369,8 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             "tokens": (
                 "Tokens per row",
                 float(np.mean(words)) * TOKENS_PER_WORD,
-                "With a price. Estimated from the texts where they are here: 1.3 tokens per English word.",
+                "Only used with a price. If the texts are loaded, it is estimated: 1.3 tokens per English"
+                " word.",
             ),
         }
         values = {
@@ -422,7 +425,7 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 _OPTIONS = ("re-embed", "bridge", "twice", "cascade")
-_PICTURE, _LONGEST = 120, 400  # most pixels of a picture; most characters of a text
+_PICTURE, _LONGEST = 120, 400  # most pixels of a picture, and most characters of a text
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
@@ -430,7 +433,7 @@ def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> Migratio
     before an unclear one."""
     ended = []
     for option in _judgeable(result):
-        with suppress(SpaceError):  # if there are no answers, or they belong to other settings
+        with suppress(SpaceError):  # there may be no answers, or only answers for other settings
             state = setup.task.random_state
             ended.append(with_answers(result, setup.old.ids, _saved_answers(setup, option), state))
     found = [one for one in ended if one.verdict.option]
@@ -440,7 +443,7 @@ def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> Migratio
 def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     if setup.items() is None and all(map(str.isdecimal, setup.old.ids)):
         messages.info(
-            "Nothing to judge by: load the texts of these rows beside them, in Data.", ":material/info:"
+            "Nothing to show: load the texts of these rows beside them, in Data.", ":material/info:"
         )
         return
     titles = {name: TITLES[name] for name in _judgeable(result)}
@@ -450,11 +453,11 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     _judge(setup, option, asked, tally(asked, _saved_answers(setup, option)).question is None)
 
 
-@st.fragment  # as a fragment, an answer redraws only the question, which keeps up with fast keys
+@st.fragment  # an answer redraws only this part, so it keeps up with fast keys
 def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], ended: bool) -> None:
     answers = _saved_answers(setup, option)
     found = tally(asked, answers)
-    if (found.question is None) != ended:  # redraw the page, because the verdict above the tab changes, too
+    if (found.question is None) != ended:  # the verdict above the tab changes, too
         st.rerun()
     if not asked:
         messages.info("Both find the same five rows for every query.", ":material/info:")
@@ -487,7 +490,7 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
             help="With the same settings, relscope migrate OLD NEW --answers FILE gives their verdict.",
         )
     st.caption(
-        "One list is the old model's, the other that of the option above, on random sides. Queries whose"
+        "One list is by the old model, the other by the option above; their sides are random. Queries whose"
         " lists differ most come first; those with the same five rows are left out. It"
         f" ends after {counted(len(asked), 'question')}, or as soon as a sign test decides (its p-value is"
         " corrected for a look after each answer). Its verdict then replaces the one above. Answers are"
@@ -592,8 +595,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
             key="threshold.value",
             placeholder="Ten rows per query",
             width=240,
-            help="Rows with at least this cosine count as found. Empty: the cosine that ten rows per query"
-            " reach.",
+            help="Rows with at least this cosine count as found. Default: ten rows per query are found.",
         )
     settings = {"migration": setup.task, "adapter": result.adapter}
     task = ThresholdChange(**settings, system=system, threshold=threshold)
@@ -780,8 +782,8 @@ def draw(workspace: Workspace) -> None:
     try:
         setup = choose(workspace)
         if setup and belong(workspace, setup):
-            # The comparison of the user's own pair waits for a click. After its first result, a change of a
-            # setting starts the comparison by itself.
+            # The first comparison of the user's own pair waits for a click. Later, a changed setting starts
+            # the comparison by itself.
             known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
             look = {"label": "Compare the options", "details": setup.details}
             look["unasked_seconds"] = STARTS_ITSELF * known

@@ -55,7 +55,7 @@ from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}
 _DIRECTION = re.compile(r".*?(?P<direction>, (?P<source>[^,]+) → (?P<target>[^,]+)).*")
-_WIDE = 8  # columns; tables with more columns need the whole width
+_WIDE = 8  # columns; a table with more columns gets the whole width
 
 
 def small_print(text: str, what: str = "") -> str:
@@ -94,7 +94,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         by_label.setdefault(number.label, {})[number.metric] = number
 
     ends = row.published is not None and {"source", "target"} <= set(row.published.labels)
-    if ends:  # lines that compare with the printed numbers come first
+    if ends:  # show first the lines that compare with the printed numbers
         by_label = dict(sorted(by_label.items(), key=lambda item: "as published" not in item[0]))
 
     def tables(cell: Callable[[Number, str], str]) -> str:
@@ -102,7 +102,9 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         for label, by_metric in by_label.items():
             head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
             cells, titles = [label], [""]
-            if ends and (found := _DIRECTION.fullmatch(label)):  # use the columns of the printed table
+            if ends and (
+                found := _DIRECTION.fullmatch(label)
+            ):  # "source → target" labels become two columns, as in the printed table
                 cells = [label.replace(found["direction"], ""), found["source"], found["target"]]
                 titles = [row.published.labels[0], "source", "target"]
             lines = alike.setdefault((*titles, *by_metric), [[*titles, *head]])
@@ -251,8 +253,8 @@ Shown = dict[str, list[tuple[str, str]]]  # for each verdict, (name of the data,
 
 
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
-    """For each verdict, the data that got it. If there is no verdict, the reason is the only key, with an
-    empty list."""
+    """A dictionary of the data that got each verdict. If there is no verdict, its only key is the reason,
+    with an empty list."""
     if row.repeats:
         return {f"the same experiment as {find_row(row.repeats).name}": []}
     by_word: Shown = {}
@@ -301,8 +303,8 @@ def _choose_rows(
 
 
 def _fits(row: PaperRow, asked: list[str]) -> bool:
-    """Whether the search names this row, or the row contains all words of the search. Numbers must match as a
-    whole."""
+    """Whether the search names this row, or the row contains all words of the search. Numbers must be equal,
+    not only contained."""
     if rows := named_rows(" ".join(asked)):
         return row in rows
     studies = [STUDIES[kind].title for kind in studies_of(row)]
@@ -314,7 +316,7 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
 
 
 def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
-    """Draw one line with the verdict. The rest of the row is drawn only while it is open."""
+    """Draw a line with the row's name and verdict. Its details are drawn only while the row is open."""
     title = f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}"
     with st.expander(title, key=panel.open_key(row), on_change="rerun") as opened:
         if opened.open:
@@ -375,8 +377,7 @@ def _place(row: PaperRow) -> tuple[Place, str]:
 
 
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
-    """The run with the settings of the study. If `kind` is "", the run with the settings for the
-    bundled words."""
+    """The run of a row in this kind of study. If `kind` is "", it is the run on the bundled words."""
     runs = (RUNS[name] for name in row.run_names())
     return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 

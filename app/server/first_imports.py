@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 
-# These import all modules of Start and Explore.
+# Importing these modules imports all modules of Start and Explore.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
     *("app.components.page", "app.saving", "app.toolbar", "app.spaces.shards"),

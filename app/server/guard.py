@@ -32,18 +32,18 @@ from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 from app.sharing import KEPT_DAYS, is_same, key_cookie, key_in, own_address, signature
 from relcore.base import access, environment
 
-_HEALTH = "/_stcore/health"  # containers ask for it, without a token and at any address
-_FETCHED_FIRST = "/_stcore/host-config"  # a page's script loads it before it connects
+_HEALTH = "/_stcore/health"  # container platforms check it without a token, at any address
+_FETCHED_FIRST = "/_stcore/host-config"  # the page's script loads it before connecting
 _TRIES, _SECONDS = 10, 60
-_UNGUESSED = 32  # from this number of characters on, nobody can guess a token
+_UNGUESSED = 32  # nobody can guess a token of at least this many characters
 _MOST_BYTES = 4096  # most bytes of a form
 _PAGE = Path(__file__).with_name("login.html").read_text(encoding="utf-8")
 _ASK = "This app asks for a token: open the link that the terminal in which it was started shows."
 _WRONG = "This is not the token of this app. Each start can have a new one: copy what the terminal shows now."
 _TOO_MANY = "Too many wrong tokens. Wait a minute, then try again."
 _NOT_OWN = "This request comes from another site, or names a host that this app does not answer for."
-# A second protection behind `app.plain_text`. It must allow inline scripts and compiled scripts, because
-# Streamlit and Plotly use them.
+# A second protection behind `app.plain_text`. It must allow inline and compiled scripts, because Streamlit
+# and Plotly use them.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
     b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"
@@ -84,8 +84,7 @@ class Gate:
         return cls(chosen or secrets.token_urlsafe(32), bool(chosen))
 
     def pass_of(self, key: str, port: int, days_ago: int = 0) -> str:
-        """The signed pass of this browser for a day. Because it depends on the day, a stolen pass expires,
-        too."""
+        """The signed pass of this browser for a day. It depends on the day, so a stolen pass expires."""
         day = str(int(time.time() // 86_400) - days_ago)
         return signature(
             "pass", key, str(port), day, self.token if self._chosen or access.is_shared() else ""
@@ -95,7 +94,7 @@ class Gate:
         return any(is_same(shown, self.pass_of(key, port, days)) for days in range(KEPT_DAYS + 1))
 
     def refusal(self, offered: str, asked: HTTPConnection) -> str:
-        """The reason why the offered token does not open the app. If it does, ""."""
+        """The reason why the offered token does not open the app. Returns "" if it does."""
         if self.once and is_same(offered, self.once) and _of_this_account(asked.scope):
             self.once = ""
             return ""
@@ -122,8 +121,8 @@ class Gate:
 
 
 def _of_this_account(scope: Scope) -> bool:
-    """Whether a process of this account made this loopback connection. If the system does not tell, True,
-    because other accounts can read the arguments of a browser only on Linux."""
+    """Whether a process of this account made this loopback connection. Returns True if the system does not
+    tell: other accounts can read the arguments of a browser only on Linux."""
     tables = [table for name in ("tcp", "tcp6") if (table := Path(f"/proc/net/{name}")).exists()]
     if not tables:
         return True

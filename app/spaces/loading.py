@@ -42,7 +42,7 @@ from relcore.scores.score import Score
 from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
-Options = tuple[tuple[str, str], ...]  # the options of a SpaceSpec
+Options = tuple[tuple[str, str], ...]  # the options of a `SpaceSpec`
 ToLoad = tuple[SpaceSpec, str]  # a spec, and the size of the space in words if it is known
 Read = tuple[Columns, Options]  # how to read a table
 _AUTOMATIC, _NONE = "Automatic", "None"
@@ -60,10 +60,10 @@ _ROLES = {option: role for role, option in OPTIONS.items()}
 _FAILED = "relscope.spaces-failed"  # for each space that could not be loaded, the error
 # Spaces without ids. They are compared once the user says how their rows are paired.
 _OFFERED = "relscope.spaces-offered"
-_MOST_NAMES = 2_000  # most columns in a chooser
+_MOST_NAMES = 2_000  # most columns offered in a chooser
 _COMPARED = 5000  # most rows whose order is compared, taken from the start
 _FEW = 8  # a file with no more number columns than this may use one as ids
-_MOST_NAMED = 3  # most spaces that the name of a step lists
+_MOST_NAMED = 3  # most spaces named in the name of a step
 
 
 @compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
@@ -75,7 +75,8 @@ def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Resul
 
 @compute.cached(32, key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
-    """For each file that is a space, the table that describes its rows, or None."""
+    """A dictionary with the table that describes the rows of each file that is a space. Without a table, the
+    value is None."""
     described = {path for path in paths if reading.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
     joined = row_tables.with_their_tables(specs, in_order=False)
@@ -129,8 +130,8 @@ def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
 
 
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
-    """The options that choose a matrix in the file, and its shape if it is known. Until the user has chosen a
-    matrix, None."""
+    """The options that choose a matrix in the file, and its shape if it is known. Returns None until the user
+    has chosen a matrix."""
     matrices, usual = read_about(_matrices, path) if access.readable_path(path).is_file() else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
@@ -241,7 +242,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
         while taken := _columns_of_role(
             roles(choices), option
-        ):  # columns that get this role by default are ignored
+        ):  # the user chose no column, so ignore those that get this role by default
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
 
@@ -276,7 +277,7 @@ def draw_vectors() -> None:
     if "Vectors" not in kinds.values():
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
-            return  # a file with a shape is loaded, because its numbers may be vectors
+            return  # load a file with a known shape, because its numbers may be vectors
     head, body, more = st.container(), st.container(), st.container()  # the buttons in `head` stay at the top
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())
@@ -285,7 +286,7 @@ def draw_vectors() -> None:
         "spaces.first-duplicate": "ids must be distinct" in told,
     }
     titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
-    with head:  # shown beside the buttons that help
+    with head:  # the buttons that correct the error are there
         for message in failed.values():
             messages.error(message)
         offered = _waiting_spaces(paths)
@@ -334,7 +335,8 @@ def draw_vectors() -> None:
 
 
 def _waiting_spaces(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
-    """The spaces that wait for the user to pair their rows. If their files are no longer chosen, ()."""
+    """The spaces that wait for the user to pair their rows. Returns () if their files are no longer
+    chosen."""
     offered = st.session_state.get(_OFFERED, ())
     return offered if {Path(spec.name) for spec in offered} <= set(paths) else ()
 
@@ -461,8 +463,8 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _common_table(specs: Sequence[SpaceSpec]) -> str | None:
-    """The table that describes both of two spaces without ids, if the vectors also agree in the order of its
-    rows. If not, None."""
+    """The table that describes both of two spaces without ids. Returns None if there is none, or if the
+    vectors do not agree in the order of its rows."""
     table, spaces = specs[0].option("metadata"), list(map(compute.load_space, specs))
     if not table or table != specs[1].option("metadata") or not row_tables.pairs_in_order(specs, spaces):
         return None
@@ -577,7 +579,8 @@ def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
 
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """Both spaces with row numbers as ids. If pairing by row number is not likely to be right, None."""
+    """Both spaces with row numbers as ids. Returns None if pairing by row number is not likely to be
+    right."""
     if "sample" in (source.source, target.source):  # samples are not in a common order
         return None
     try:

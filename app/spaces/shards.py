@@ -21,7 +21,7 @@ from relcore.runs.jobs import Job
 from relcore.sharded.operations import SAMPLE, sample_job, sample_spec
 from relcore.sharded.space import ShardedSpace, filesystem
 
-_ASKED = "relscope.samples-asked"  # folders and number of rows of the samples to be loaded
+_ASKED = "relscope.samples-asked"  # folders to sample, and number of rows per sample
 _KEEP = {"persist_state": "session"}
 
 
@@ -29,8 +29,8 @@ def draw() -> None:
     st.markdown("**Folder of shards**")
     st.caption(
         "Two or more .npy, .parquet, .arrow or .feather files of one width are one space of any size. The app"
-        " opens a sample of its rows, drawn by a hash of their ids: of two folders with the same ids the same"
-        " rows."
+        " opens a sample of its rows, drawn by a hash of their ids, so folders with the same ids give the"
+        " same rows."
     )
     look = {"help": sharing.help_with_paths("A folder, or an fsspec address."), **_KEEP}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -66,7 +66,7 @@ def draw() -> None:
 
 def _open_space(place: str) -> ShardedSpace | None:
     try:
-        filesystem(place)  # checks access, because all sessions share the cache below
+        filesystem(place)  # check access here, because all sessions share the cache below
         return _headers(place)
     except SpaceError as error:
         messages.warning(error, icon=":material/folder_off:")

@@ -123,7 +123,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
 
 @compute.cached(128, key=lambda path: (path, compute.file_stamps([path])))
 def kind_of(path: Path) -> Kind:
-    """The most likely content of a file or folder. If it is unknown, "Vectors"."""
+    """The most likely content of a file or folder. Returns "Vectors" if it is unknown."""
     path, suffix = access.readable_path(path), path.suffix.lower()
     if path.is_dir():
         if reading.is_one_space(path):
@@ -143,7 +143,8 @@ def kind_of(path: Path) -> Kind:
 
 
 def known_kind(path: Path) -> Kind:
-    """The content by `kind_of`. For a file that cannot be read, "Vectors"; loading it will show the error."""
+    """The content by `kind_of`. Returns "Vectors" for a file that cannot be read; loading it will show the
+    error."""
     try:
         return kind_of(path)
     except SpaceError:
@@ -162,7 +163,9 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
 
 
 def _show_digits() -> None:
-    st.session_state.pop("encode.entry", None)  # opens on the first dataset, which is the digits
+    st.session_state.pop(
+        "encode.entry", None
+    )  # so that the chooser begins with the first dataset, the digits
     st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 
 
@@ -206,8 +209,8 @@ def _is_damaged_table(path: Path) -> bool:
 
 
 def choose_encoding(path: Path) -> str | None:
-    """The encoding of a text file. For the detected encoding, "". If it is not UTF-8, a chooser is drawn.
-    Until the user has chosen, None."""
+    """The encoding that the user chose for a text file, "" for the detected one. The chooser is drawn only if
+    the file is not UTF-8; until the user has chosen, None is returned."""
     if path.suffix.lower() not in (".csv", ".tsv", ".txt"):
         return ""
     found = None

@@ -99,7 +99,7 @@ def _settings(entry: Summary) -> str:
     """The settings of an encoder that differ from their defaults, in words."""
     try:
         encoder = encoder_from_json(entry.metadata["encoder"])
-    except SpaceError:  # the encoder comes from a script, not from Relscope
+    except SpaceError:  # a script made the entry with an encoder that Relscope lacks
         return ""
     values = [(setting, getattr(encoder, setting.name)) for setting in settings_of(type(encoder)).values()]
     return ", ".join(

@@ -41,7 +41,7 @@ MODELS = "Word2Vec", "FastText"
 N_ANCHORS = int(DEFAULT_ANCHORS.split(" ")[1])
 _NEAREST = 60  # words drawn around each example word
 _USUAL = Workspace()
-_AXES = {  # axes of the two maps, for their titles
+_AXES = {  # the axes of both maps, in words for their titles
     OWN: ("own axes", "own axes"),
     "absolute": ("own axes", "same axes"),
     "relative": ("by similarities", "by similarities"),
@@ -112,7 +112,7 @@ def _maps(
     picture = compute.pca_coordinates(pair, drawn, form, by, *settings)
     turned = orient_pairs({form: picture}, reference, pair, _USUAL.reduction)[form][0]
     ends = [(xy.min(axis=0), xy.max(axis=0)) for xy in turned]
-    if form != OWN:  # both maps have one scale
+    if form != OWN:  # shared coordinates need one scale for both maps
         low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
         ends = [(low, high)] * 2
     titles = [f"{name}, {axes}" for name, axes in zip(models, _AXES[form], strict=True)]
@@ -128,7 +128,7 @@ _IDEAS = {
     "absolute": "but different coordinates.",
     "relative": "Similarities to anchors ★ agree.",
 }
-_STITCHING = 6  # number of this step
+_STITCHING = 6  # number of the step on stitching
 
 
 def _compare_words() -> None:
@@ -246,7 +246,7 @@ RULERS = ("food", "water", "money", "child", "house", "war", "music", "winter") 
 STOPS = (2, 3, 4, 5, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300)  # numbers of anchors on the slider
 FEW, SOME = 5, 50  # numbers of anchors in the step on failures
 _SAME = "of the words lie nearest to the same word in the other model"
-_CHOICES = 3000  # the chooser offers this number of the most frequent words
+_CHOICES = 3000  # number of frequent words that the chooser offers
 
 
 @dataclass(frozen=True)
@@ -456,8 +456,8 @@ def how_many() -> None:
 
 
 def _tried_shares(key: str, name: str, found: Score, names: Iterable[str]) -> dict[str, float | None]:
-    """For each setting of this step that the user has tried, the share of rows that match. For the other
-    settings, None."""
+    """A dictionary with the share of rows that match for each setting of this step. It has None for settings
+    that the user has not tried."""
     tried = st.session_state.setdefault(key, {})
     tried[name] = found.top1
     return {name: tried.get(name) for name in names}
@@ -518,7 +518,7 @@ def when_it_fails() -> None:
 
 
 def stitching() -> None:
-    from app.stitch import digits  # not at the top, because the first screen does not need it
+    from app.stitch import digits  # imported here, because the first screen does not need it
 
     digits.draw(columns, 420 if st.session_state.get(_PRESENTS) else 260)
 
@@ -630,7 +630,7 @@ def page() -> None:
 
 
 def step() -> int:
-    """The step of the story in the address. Without a step, 0."""
+    """The step of the story in the address. Returns 0 if the address has none."""
     text = st.query_params.get(STEP, "")
     return int(text) if text in map(str, range(1, len(STEPS) + 1)) else 0
 
@@ -658,7 +658,7 @@ def _navigation(number: int, title: str) -> None:
             **_to((number + 1) % (last + 1)),
         )
         presents = bool(st.session_state.get(_PRESENTS))
-        for other in range(1, last + 1):  # a radio group would catch the arrow keys
+        for other in range(1, last + 1):  # not a radio group, which would catch the arrow keys
             look = "secondary" if other == number else "tertiary"
             st.button(
                 f"{other}",

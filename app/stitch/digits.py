@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NAMES = "CNN", "residual network"
 _DRAW = "Draw"
 _STITCHED = "the other's, by similarities"
-OPENS = "relscope.stitch-opens"  # set if Stitch is to open on the digits
+OPENS = "relscope.stitch-opens"  # True if Stitch opens on the digits
 
 
 def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
@@ -66,7 +66,7 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
         if chosen != _DRAW:
             item = _scan(dataset, stitching_of(setup), chosen)
         elif picture is not None:
-            with suppress(SpaceError):  # the drawing is still even grey
+            with suppress(SpaceError):  # an empty drawing is an even grey, which is no digit
                 item = made_like(picture, look_of(dataset), "drawing")
         if item is None:
             answers.caption("Draw with mouse, pen or finger. Both networks and both classifiers answer here.")

@@ -35,8 +35,8 @@ from relcore.stitch.try_it import (
     retrieve,
 )
 
-_AT_ONCE = 2.5  # most processor seconds for encoding at once, including loading the libraries
-_MOST_READ = 1000  # rows read of a large table; a language model encodes them within a minute
+_AT_ONCE = 2.5  # most processor seconds, including the imports, for encoding without a click
+_MOST_READ = 1000  # most rows read of a table; a language model encodes them within a minute
 MOST_PAIRS = 2000  # most pairs, so that six methods take less than a second
 SHOWN = 60  # number of examples in the table
 _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
@@ -70,7 +70,7 @@ def encoder_name(encoder: Encoder) -> str:
 
 
 def _encoded_spaces(sides: Sequence[tuple[str, DatasetSpec, Encoder]]) -> list[SpaceSpec] | None:
-    """The spaces of all sides. They come from the store, or are encoded at once if that is quick. If not,
+    """The spaces of both columns. They come from the store, or are encoded at once if that is quick. If not,
     draw a button that encodes them, and return None."""
     queue, missing, specs = jobs_.queue(), {}, []
     for name, dataset, encoder in sides:
@@ -128,11 +128,12 @@ def draw(workspace: Workspace) -> None:
 
 
 def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
-    """The two spaces and, if their ids differ, the list of pairs. While something is missing, None."""
+    """The two spaces, and the list of pairs, which is empty if their ids agree. Returns None while something
+    is missing."""
     tables = parallel_tables(sharing.open_folder())
     sources = {name: plain_name(name) for name in (_EVERYDAY, *tables, _MINE, _SPACES)}
     key = f"languages.source-{digest_of(list(tables))[:6]}"
-    if len(tables) > 1:  # a list, because the choices do not fit in one row
+    if len(tables) > 1:  # a select box, because the choices do not fit in one row
         source = remembered(st.selectbox, "Pairs from", list(sources), key=key, width=320)
     else:
         source = segments("Pairs from", sources, key)
@@ -232,7 +233,7 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
     recipe = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs)
     with st.container(key="wide"):
         exports.figure(recipe.draw(result), "languages.map")
-    zero = f" Left out: {counted(pair.n_zero, 'pair')} whose row is zero in either." if pair.n_zero else ""
+    zero = f" Left out: {counted(pair.n_zero, 'pair')} with a zero vector." if pair.n_zero else ""
     st.caption(
         f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')},"
         f" drawn at random; k = {spec.k}. Chance level: rows permuted.{zero} TF-IDF + SVD is fitted on all"
@@ -288,9 +289,9 @@ def _examples(specs: list[SpaceSpec], partner: dict[str, str], result: Retrieval
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
-    """The sentences by id. If the dataset was removed, or this session may not read it, {}."""
+    """The sentences by id. Returns {} if the dataset was removed, or if this session may not read it."""
     try:
-        dataset_place(dataset)  # checks access, because all sessions share the cache
+        dataset_place(dataset)  # check access here, because all sessions share the cache
         return _read_texts(dataset)
     except SpaceError:
         return {}

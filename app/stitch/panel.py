@@ -52,7 +52,7 @@ from relcore.stitch.try_it import why_not
 
 Cell = tuple[str, int, int]  # method, number of the encoder, number of the classifier
 
-UNASKED_SECONDS = 20.0  # a longer computation starts only after a click
+UNASKED_SECONDS = 20.0  # seconds; a longer computation waits for a click
 MOST_ENCODERS = 6  # most encoders chosen by default, so that the table is readable
 _OWN, _SESSION = "own", "this session's"
 _PAIR, _TRY = "stitch.pair", "stitch.try"
@@ -257,7 +257,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     ):
         return ()
 
-    def natural(label: str) -> list:  # sorts "2" before "10"
+    def natural(label: str) -> list:  # so that "2" comes before "10"
         parts = filter(None, re.split(r"(\d+)", label))
         return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
@@ -290,7 +290,7 @@ def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: Stitch
 
 
 def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
-    """Draw the scores of all pairs. Returns the best method. Without a result, ""."""
+    """Draw the scores of all pairs. Returns the best method, or "" if there is no result."""
     if setup is None:
         st.caption("Choose two or more encoders to score every encoder with every classifier.")
         return ""
@@ -344,7 +344,7 @@ def _told(methods: Sequence[str]) -> str:
 def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) -> None:
     from relcore.figures.screen import matrices_figure
 
-    framed = cell and st.session_state.get(_PAIR)  # the pair that is shown in detail below
+    framed = cell and st.session_state.get(_PAIR)  # the frame marks the pair shown in detail below
     methods = by_score(result, metric)
     picked = (methods.index(cell[0]), *cell[1:]) if framed else None
     missing = any(np.isnan(result.matrix(method)[0]).any() for method in result.spec.methods)

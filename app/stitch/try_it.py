@@ -54,8 +54,9 @@ if TYPE_CHECKING:
 
 # Pixels: the longer side of a picture that is shown, and the side of the drawing pad.
 _SHOWN, _PAD = 160, 300
-_LISTED = 30  # most possible answers that are listed
-# Up to this number of seconds, all methods are fitted together, so a change of the method is quick.
+_LISTED = 30  # most classes listed as possible answers
+# If it takes at most this many seconds, all methods are fitted at once, so that a change of the method is
+# quick.
 _FITTED_AT_ONCE = 5.0
 _LONGEST_TEXT = 2000  # most characters of a text
 _LONGEST_ITEM = 1 << 20  # most bytes of a message that the browser sends for one item
@@ -139,7 +140,7 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int | None = None)
 def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     look = _look(dataset.digest, dataset)
     sources = ({"draw": "Draw"} if look.on_dark else {}) | {"test": "Test row", "upload": "Upload"}
-    if not is_shared():  # a shared app runs on another machine than the camera
+    if not is_shared():  # not in a shared app, whose users may be on other machines
         sources |= {"camera": "Camera"}
     source = segments("Picture", sources, "stitch.try-way")
     if source == "test":
@@ -152,7 +153,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
     if source == "draw":
         label, name = "Draw here with mouse, pen or finger", "drawing"
         picture = drawing_pad("stitch.try-pad", label, _PAD)
-        with suppress(SpaceError):  # the drawing is still even grey
+        with suppress(SpaceError):  # an empty drawing is an even grey, which cannot be encoded
             if picture is not None:
                 return _show_item(Item(made_like(picture, look, name)), caption_of(look))
         return None
@@ -162,7 +163,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
         if picture is None:
             return None
-        with suppress(SpaceError):  # the camera shows only an even grey so far
+        with suppress(SpaceError):  # a camera that starts shows an even grey
             seen = strokes_of(picture) if look.on_dark else picture
             return _show_item(Item(made_like(seen, look, name)), caption_of(look))
         return None
@@ -322,13 +323,14 @@ class ItemOffer(live.Offer):
         return self
 
     def read(self, message: bytes) -> tuple[str, int] | None:
-        """The typed text, or the picture as a data URI. If the message is too long or no text, None."""
+        """The typed text, or the picture as a data URI. Returns None if the message is too long or is no
+        text."""
         with suppress(UnicodeDecodeError):
             return (message.decode(), 0) if len(message) <= _LONGEST_ITEM else None
         return None
 
     def answer(self, request: tuple[str, int], overtaken: Callable[[], bool]) -> bytes:
-        """The answers as HTML in UTF-8. If the item cannot be encoded, nothing."""
+        """The answers as HTML in UTF-8, or empty bytes if the item cannot be encoded."""
         dataset = next(encoder.dataset for encoder in self.encoders if encoder)
         with suppress(SpaceError):
             if dataset.kind == "texts":
@@ -343,7 +345,8 @@ class ItemOffer(live.Offer):
         """The answers by the chosen method, and the answers by all methods as HTML."""
         started = time.perf_counter()
         rows = rows_of(self.encoders, [item.item])
-        # The threshold for unsure answers was found on test rows. Drawings differ too much from these.
+        # Only answers to texts are rejected: the threshold was found on test rows, and drawings differ too
+        # much from those.
         reject = isinstance(item.item, str)
         every = {
             name: answers_of(self.stitching, name, rows, reject_unsure=reject)
@@ -368,7 +371,7 @@ class ItemOffer(live.Offer):
 
 
 def _answer_in_words(answers: Answers) -> str:
-    """The most frequent answers of stitched pairs, as HTML. If no pair answers, ""."""
+    """The most frequent answers of stitched pairs, as HTML. Returns "" if no pair answers."""
     leaders, count, n = answers.verdict()
     if 1 == count < n:
         return f"a different answer in each of {n} pairs"
@@ -376,7 +379,8 @@ def _answer_in_words(answers: Answers) -> str:
 
 
 def other_methods(every: Mapping[str, Answers]) -> str:
-    """For each method, the most frequent answers of stitched pairs, as HTML. If there are no methods, ""."""
+    """The most frequent answers of stitched pairs by each method, as HTML. Returns "" if there are no
+    methods."""
     told = [
         f"{plain_html(METHODS[name].title)}: {told}"
         for name, answers in every.items()

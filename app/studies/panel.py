@@ -57,7 +57,7 @@ def choose_study() -> Study | None:
         return messages.info(f"No study measures {rows[0].name}. Papers shows it.", ":material/menu_book:")
     if not kinds:
         return messages.info("No study matches. Change the search.", ":material/search_off:")
-    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # the remembered study belongs to another topic
+    if st.session_state.get(_KIND, kinds[0]) not in kinds:  # the saved study belongs to another topic
         st.session_state[_KIND] = kinds[0]
 
     if len(kinds) == 1:
@@ -66,7 +66,7 @@ def choose_study() -> Study | None:
         st.markdown(f"**{plain(study.question)}**  \n:small[{plain(f'{study.title} · {study.paper}')}]")
         return study
 
-    def stay() -> None:  # chooses the topic of the study, which the search may have found elsewhere
+    def stay() -> None:  # the search may have found the study in another topic
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
     kind = remembered(
@@ -96,7 +96,7 @@ def choose_options(study: Study, workspace: Workspace) -> StudySpec:
 def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
     look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
     if not option.choices:
-        given = _GIVEN + look["key"]  # the value from a study file, until the user moves the toggle
+        given = _GIVEN + look["key"]  # a value from a study file holds until the user moves the toggle
         on = remembered(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
         if given := st.session_state.get(given):
             return given
@@ -124,7 +124,9 @@ def _json_with_digest(spec: SpaceSpec) -> str:
 def introduce(study: Study) -> None:
     """Draw links to the tables and figures of papers that the study reproduces."""
     if rows := rows_of_study(study.kind):
-        compared = sorted(rows, key=lambda row: "nothing to measure" in row.why_not)  # those come last
+        compared = sorted(
+            rows, key=lambda row: "nothing to measure" in row.why_not
+        )  # rows that no study can measure come last
         _row_links(compared, "In the papers:")
 
 
@@ -177,7 +179,7 @@ def control(runs: StudyRuns) -> None:
                 f" leave this page, or stop and resume. A stopped run starts again from its beginning."
             )
         return
-    # `made` is set if these runs come with Relscope.
+    # `made` says that these runs come with Relscope.
     made, n_left = runs.bundled_group(store), len(runs.missing(store, own=True))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         came, n_here, total = "", len(runs) - n_left, counted(len(runs), "run")
@@ -193,7 +195,7 @@ def control(runs: StudyRuns) -> None:
             verb = f"Resume: {n_here:,} of {total} done" if begun else "Run them here"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
-                help="Computes them again here; stop and resume at will. Each replaces the one of Relscope.",
+                help="Computes these runs again here; you can stop and resume. Each replaces Relscope's.",
                 **start,
             )
 
@@ -289,16 +291,18 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    # No counts here, because the bar above may be newer or older than this part.
+    # No counts here, because those of the bar above may differ for a moment.
     if live and runs.bundled_group(queue().store):
         own = _table(runs, own=True)
         waits = "Until your first run is done, the runs of Relscope are shown."
         st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
-    sentence = report.sentence.partition(" So far: ")[0] if live else report.sentence  # the bar has counts
+    sentence = (
+        report.sentence.partition(" So far: ")[0] if live else report.sentence
+    )  # the bar shows the counts
     answer, colon, rest = sentence.partition(": ")
-    whole = not colon or "(" in answer  # the sentence has no answer that can be printed apart
+    whole = not colon or "(" in answer  # the sentence has no separate answer
     st.markdown(f"**{plain(sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
     chart = _figure(runs, table)
     if chart and not live:
@@ -350,7 +354,9 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
         chart = chosen if chosen in charts else chart
     if runs.study.reading:
         st.caption(f"How to read it: {plain(runs.study.reading)}")
-    figure = chart_exportable(charts[chart]).interactive(exports.theme())  # its conclusion stands above
+    figure = chart_exportable(charts[chart]).interactive(
+        exports.theme()
+    )  # without its title, because the conclusion stands above
     exports.chart(figure, f"{place}.{runs.study.kind}.figure-{chart}")
     return chart
 

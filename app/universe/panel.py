@@ -59,7 +59,9 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    picture = st.container(width=320 + 160 * len(specs))  # narrow cells are easier to compare
+    picture = st.container(
+        width=320 + 160 * len(specs)
+    )  # keeps the cells narrow, which are easier to compare
     with choosers:
         metric = st.selectbox(
             "Score",
@@ -128,7 +130,7 @@ def compare(source: SpaceSpec, target: SpaceSpec) -> None:
 def pair_of(
     points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]
 ) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the clicked cell. On the diagonal, or without a click, None."""
+    """The two spaces of the clicked cell. Returns None without a click, and for a cell on the diagonal."""
     if not points:
         return None
     _, i, j = points[0]["customdata"]
@@ -161,7 +163,7 @@ def _circumstances(result: PairScores) -> str:
 
 
 _OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
-_STARTS_ITSELF = 20.0  # seconds
+_STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _FEWEST = 3
 _SHOWN, _NEAR = 6, 3
 
@@ -186,8 +188,8 @@ def page(workspace: Workspace) -> None:
             if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
                 go(DATA)
     st.caption(
-        "How alike are many models? One linear map takes each of them into a common space, and so the rows of"
-        " any model into any other."
+        "How similar are many models? A linear map takes each model into a common space, so rows of any"
+        " model can be translated into any other."
     )
     specs, task = own, None
     try:
@@ -300,7 +302,7 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
 
 
 def _file(workspace: Workspace) -> None:
-    """Draw a chooser of universe files. Open the chosen file with those of its spaces that are available
+    """Draw a chooser of universe files. Draw the chosen universe with those of its spaces that are available
     here."""
     with st.container(horizontal=True, vertical_alignment="top", gap="medium"):
         file = st.file_uploader(f"A file that ends in {SUFFIX}", type=[SUFFIX[1:]], key="universe.upload")
@@ -356,7 +358,7 @@ def _show(
         " these alone. Explore searches among all rows, through anchors, so its numbers differ.</small>"
     )
     messages.lead(bold_numbers(report.sentence) + measured * known)
-    if not known:  # without scores there is nothing to draw
+    if not known:  # the chart needs scores
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
         )
@@ -366,7 +368,9 @@ def _show(
     with left:
         _chart(workspace, universe, by_name, recipe)
         with st.expander("How this was tested", icon=":material/fact_check:"):
-            for table in report.tables * (len(universe.members) > 2):  # for two, the chart says the same
+            for table in report.tables * (
+                len(universe.members) > 2
+            ):  # with two members, the chart shows the same numbers
                 report_table(table)
             for note in report.notes:
                 caption(note)
@@ -378,8 +382,8 @@ def _show(
         )
         if spaces:
             st.caption(
-                "Move the slider, or press ▶: a row that moves has other neighbours in that model. Rows of a"
-                " model that is only turned would stay."
+                "Move the slider, or press ▶. A row that moves has other neighbours in that model; a"
+                " rotation alone moves no row."
             )
     if spaces:
         _translations(universe, spaces, by_name)
@@ -418,8 +422,8 @@ def _chart(
         told = f"{CHARTS[chart].help[0].upper()}{CHARTS[chart].help[1:]}."
         told += " Dashed: a model and itself." * (chart == "accuracy")
         if chart == "map" and len(universe.names) <= MOST_LINED:
-            told += " On a line: how often the nearest row in the other model is the same row; hover over a"
-            told += " dot for all."
+            told += " A line gives the share of rows whose nearest row in the other model is the same row;"
+            told += " hover over a dot for all."
         if picked in by_name:
             told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
         elif pick:
