@@ -1,4 +1,7 @@
-"""Drift between two versions: compare each measure with its threshold, in two situations of deployment."""
+"""Drift between two versions of an embedding model: compare the measures of `relcore.drift.measures` with
+thresholds, for two situations of deployment. Either the new version embeds all rows and queries again, or new
+queries search old vectors.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ from relcore.scores.score import Z95
 from relcore.spaces.space import LatentSpace, Match, MatrixLike, as_space, distinct_names, known_rows, match
 from relcore.spaces.split import Split
 
-# The thresholds: how much may change beyond the noise level before the drift gate raises an alarm.
+# Thresholds: the largest changes above the noise level that raise no alarm.
 
 _WHAT = "thresholds of the drift gate"
 _MOST_BYTES = 1 << 16
@@ -62,9 +65,10 @@ class _Shares:
 
 @dataclass(frozen=True)
 class EverythingNew(_Shares):
-    """The tolerances, 0 … 1, if the new version embeds both rows and queries. There is one for changed
-    neighbours, and one for the change that remains after shift, scale and rotation; each for all rows and for
-    each class."""
+    """The thresholds, 0 … 1, if the new version embeds both rows and queries. They are for all rows and for
+    each class: `churn` for the share of changed neighbours, `rho` for what no shift, scale and rotation
+    explains.
+    """
 
     churn: float = 0.05
     rho: float = 0.01
@@ -74,8 +78,10 @@ class EverythingNew(_Shares):
 
 @dataclass(frozen=True)
 class NewQueries(_Shares):
-    """The tolerances, 0 … 1, if new queries search old vectors. There is one for queries that rank another
-    row's old vector above their own, and one for changed neighbours; each for all rows and for each class."""
+    """The thresholds, 0 … 1, if new queries search old vectors. They are for all rows and for each class:
+    `lost` for the share of queries that rank another row's old vector above their own, `churn` for the share
+    of changed neighbours.
+    """
 
     lost: float = 0.01
     churn: float = 0.05
@@ -85,9 +91,10 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class BrokenRows(_Shares):
-    """The tolerances, 0 … 1, for broken rows, in both situations. Rows are broken if they were whole and are
-    now missing, zero, repeated or out of place; there is a tolerance for all rows and for each class. Another
-    one is for an increase in constant dimensions."""
+    """The thresholds, 0 … 1, for broken rows, in both situations. A row is broken if it is missing, zero,
+    repeated or out of place; only rows that were not broken in the old version count. `constant` is for the
+    share of dimensions that became constant.
+    """
 
     missing: float = 0.0
     zero: float = 0.0
@@ -102,7 +109,7 @@ class BrokenRows(_Shares):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The largest changes that raise no alarm, in each situation, for all rows and for each class.
+    """The thresholds of both situations, and those for broken rows.
 
     Examples
     --------
@@ -165,7 +172,7 @@ QUANTITIES = {
     "zero": Named("zero rows", help="share of the rows that are zero vectors"),
     "repeated": Named(
         "repeated rows",
-        help="share of the rows with the vector of another row, if the two differ in the other version",
+        help="share of the rows with the vector of another row, where the two differ in the other version",
     ),
     "moved": Named(
         "rows out of place",
@@ -173,14 +180,15 @@ QUANTITIES = {
     ),
     "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
 }
-_FALSE_ALARMS = 0.005  # chance of a false alarm for each quantity: once for all rows, once for all classes
+_FALSE_ALARMS = 0.005  # probability of a false alarm: per quantity for all rows, and for all classes
 
 
 @dataclass(frozen=True)
 class Check:
     """The comparison of a measure with its threshold.
 
-    `sure` is the one-sided lower bound of value − noise. For several classes, it is corrected by Bonferroni.
+    `sure` is the lower bound of a one-sided confidence interval of value − noise. For classes, the level is
+    corrected by Bonferroni.
     """
 
     measure: Measure
@@ -196,21 +204,20 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift. `impossible` maps each situation that cannot work to the reason. If no situation
-    is given, only broken rows raise an alarm."""
+    """All checks of a drift. `impossible` maps a situation in which no search can work to the reason."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
 
     def alarms(self, situation: str) -> list[Check]:
-        # Broken rows come first, because they count in both situations.
+        # broken rows come first, because they count in both situations
         alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
         return sorted(
             alarms,
             key=lambda one: (
                 one.measure.situation != ROWS,
                 bool(one.measure.group),
-                one.measure.quantity == "moved",  # it includes repeated rows, which are less certain
+                one.measure.quantity == "moved",  # last, because repeated rows are often out of place, too
                 one.threshold - one.sure,
             ),
         )
@@ -245,8 +252,8 @@ def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int
 
 QUERIES = 1000
 FEWEST_ROWS = 10
-_DRAWS = 2  # number of pairs of noisy versions
-_UNRELATED = 0.98  # times the churn by chance; versions with more are unrelated
+_DRAWS = 2  # pairs of noisy versions that give the noise level
+_UNRELATED = 0.98  # versions with a churn above this share of the chance level are unrelated
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,26 +264,25 @@ class Drift:
     ----------
     names : (old, new)
     n, k, n_queries : int
-        The number of rows that both versions have, of neighbours of each query, and of queries.
+        The number of rows that both versions have, of neighbours per query, and of queries.
     widths : (d_old, d_new)
     only_old, only_new, n_zero : int
-        The number of rows that were left out: rows that only the old or only the new version has, and rows
-        that are zero in one version.
+        The number of rows that were left out, because only the old version has them, only the new one, or
+        because they are zero in one version.
     shares, shift, scale, spread, turn, rho
         See `measures.Decomposition`. If the widths differ, shift and turn are None.
     chance_rho : float
         The ρ of rows that are paired at random.
     churn_uncentred : float
-        The churn if rows are not centred first, as in most search indexes.
+        The share of changed neighbours if rows are not centred first, as in most search indexes.
     reciprocal_rank : float or None
-        The mean of 1 / rank, where rank is that of the query's own old vector; beyond rank k + 1, it counts
-        as 0.
+        The mean of 1 / rank, where rank is that of the query's own old vector; 0 beyond rank k + 1.
     measures : tuple of Measure
         The measures of all rows first, then those of each class.
     broken : tuple of Broken
         The rows that are missing, zero, repeated or out of place.
     left_out : int
-        The number of classes with fewer than `FEWEST` queries. Of these, only ρ is measured.
+        The number of classes with fewer than `FEWEST` queries, for which only ρ is measured.
     """
 
     names: tuple[str, str]
@@ -333,8 +339,8 @@ class Drift:
             changed = self.of(EVERYTHING_NEW, "churn").value
             return (
                 f"No broken rows: all rows of {old} are in {new}. {100 * changed:.0f} % of the"
-                f" {self.k} nearest neighbours are others, as between two models; embed rows and queries"
-                " again, and do not mix the two."
+                f" {self.k} nearest neighbours changed, as expected of another model; embed rows and"
+                " queries again, and do not mix the two."
             )
         if self.unrelated:
             return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
@@ -349,19 +355,20 @@ class Drift:
                 f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
                 f" vectors of {old}."
             )
-        rest = "although its queries still rank the old vectors alike"
+        rest = "although its queries still rank the old vectors as before"
         if queries:
             rest = f"and its queries rank the vectors of {old} in another order"
         changed = 100 * self.of(EVERYTHING_NEW, "churn").value
         return (
-            f"Drift: {new} cannot replace {old}. {changed:.0f} % of the {self.k} nearest neighbours are"
-            f" others, {rest}."
+            f"Drift: {new} cannot replace {old}. {changed:.0f} % of the {self.k} nearest neighbours"
+            f" changed, {rest}."
         )
 
 
 @dataclass(frozen=True)
 class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two versions"):
-    """The task that compares two versions of the same rows, paired by id. The old version comes first.
+    """The task that compares two spaces, the old and the new version of the same rows, which are paired by
+    id.
 
     Examples
     --------
@@ -390,7 +397,9 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     random_state: int = setting(0, low=0, help="Random state of queries and noise.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The expected time in seconds on two idle cores: two products in float64, and eight searches."""
+        """The expected time in seconds on two idle cores, mostly of two products in float64 and eight
+        searches.
+        """
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
         return (
             0.2
@@ -468,13 +477,13 @@ def shares_in_words(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
-# Sentences that explain a drift.
+# Texts and reports of a drift.
 
-_LENIENT = 0.5  # least ρ of rows paired at random; if it is lower, a rotation explains much by chance
+_LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much by chance
 
 
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
-    """Compare two versions of the same rows: what changed beyond a common rotation.
+    """Compare two versions of the same rows, and measure what changed.
 
     Raises
     ------
@@ -535,8 +544,8 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         ),
         (
             drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise,
-            "Rows are centred before neighbours are searched. An index that does not centre would see a"
-            f" churn of {short(drift.churn_uncentred)}: there the shift matters even if everything is new.",
+            "Rows are centred before neighbours are searched. In an index that does not centre, the"
+            f" churn is {short(drift.churn_uncentred)}, so the shift matters even if everything is new.",
         ),
         (
             drift.only_old or drift.only_new,
@@ -575,12 +584,9 @@ def _low(value: float) -> str:
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
 
 
-# Reports of the drift gate for machines: JSON, and Markdown for a comment.
-
-
 _MOST_ROWS = 20  # most rows of a table for people; classes with an alarm come first
-_LEAST = 1e-3  # least divisor, because a threshold may be zero
-_NOTED = 0.02  # from this share of shift, a sentence says that a rotation also shifts
+_LEAST = 1e-3  # least divisor of `by_severity`, because a threshold may be 0
+_NOTED = 0.02  # above this share of shift, a sentence says that a rotation also shifts
 _MEANT = {
     "shift": "of the mean row",
     "scale": "of all axes alike",
@@ -595,9 +601,9 @@ def report(
     situations: Sequence[str] = tuple(SITUATIONS),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """A report of the verdict, the kind of change, and all checks. Alarms in situations that are not listed
-    do not count. If no situation is listed, the change of model is planned, and only broken rows raise an
-    alarm."""
+    """A report of the verdict, the kind of change, and all checks. Only alarms in the listed `situations`
+    decide. If none is listed, the change of model is planned, and only broken rows raise an alarm.
+    """
     names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
     names += " chance_churn churn_uncentred reciprocal_rank"
     shares, notes = shares_in_words(drift), cautions(drift, verdict, not situations)
@@ -633,10 +639,8 @@ def report(
     if any(shares.values()):
         shown = [["of the squared change", "share", ""]]
         shown += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
-        moved = (
-            f"The mean moved by {general(drift.shift)} of the spread, scale × {general(drift.scale)}; what"
-        )
-        moved += f" remains is ρ = {general(drift.rho)}."
+        moved = f"The mean moved by {general(drift.shift)} of the spread, and the scale is"
+        moved += f" × {general(drift.scale)}. The part that remains is ρ = {general(drift.rho)}."
         if min(shares["shift"], shares["rotation"]) > _NOTED:
             moved += " A rotation about zero also turns the mean row, which counts as shift."
         tables.append(Table(shown=shown, caption=moved))
@@ -659,16 +663,14 @@ def by_severity(verdict: DriftVerdict) -> list[Check]:
     )
 
 
-# The figure of a recipe: churn between two versions, by class.
-
 _MOST_CLASSES = 40
 _LONGEST = 18
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe, figure="drift"):
-    """A figure of the share of changed neighbours, for all rows and for each class, in both situations, with
-    the noise level.
+    """A figure of the share of changed neighbours in both situations, for all rows and each class, beside its
+    noise level.
 
     Examples
     --------

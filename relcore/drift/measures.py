@@ -1,8 +1,8 @@
 """The change between two versions of the same rows, split into shift, scale, rotation and what remains.
 
-Let X and Y be the centred rows, and a = ‖X‖ and b = ‖Y‖ their Frobenius norms. Let c be the cosine of the two
-matrices, and σ the largest cosine that a rotation of X can reach (the sum of the singular values of XᵀY,
-divided by ab). Then the squared change of the uncentred rows is exactly
+Let X and Y be the centred rows, and a = ‖X‖ and b = ‖Y‖ their Frobenius norms. Let c be the cosine between
+the matrices X and Y, and σ the largest such cosine after a rotation of X (the sum of the singular values of
+XᵀY, divided by ab). Then the squared change of the n uncentred rows, with means μ_X and μ_Y, is exactly
 
 .. math:: n‖μ_Y − μ_X‖² + (b − a)² + 2ab(σ − c) + 2ab(1 − σ):
 
@@ -29,9 +29,9 @@ from relcore.engine.engine import nearest, nearest_within, thin_svd, without_its
 from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
-_ROWS = 2048  # rows that are in float64 at the same time
-_NONE = 1e-30  # of the squared size of the rows; below it, all rows are the same point
-_UNCHANGED = 1e-12  # of the squared size of the rows; float32 cannot represent smaller changes
+_ROWS = 2048  # rows per block in float64
+_NONE = 1e-30  # if the spread is below this share of the squared length, all rows are equal
+_UNCHANGED = 1e-12  # if the change is below this share of the squared size, it is float32 rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Decomposition:
         Distance of the two mean rows, divided by the root mean square distance of the old rows from their
         mean. If the widths differ, NaN.
     scale : float
-        The factor s of the best fit.
+        The factor s of the best fit, σb / a.
     spread : float
         Spread of the new rows, divided by that of the old rows: b / a.
     turn : float
@@ -57,7 +57,7 @@ class Decomposition:
         The part that remains unexplained: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
     remaining : array (n,)
         The unexplained part of each row: ‖yᵢ − s xᵢR‖², divided by the mean of ‖yⱼ‖². The mean over rows is
-        rho; if the new space is narrower, it is less.
+        `rho`, or less if the new space is narrower.
     sizes, lengths : arrays (n,)
         The squared lengths ‖yᵢ‖² of the new rows, centred (`sizes`) and uncentred (`lengths`), divided by the
         same mean.
@@ -98,8 +98,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
             line[block] = np.vecdot(part, part)
     squares *= n / (b**2 or 1.0)
-    # A small rho is more exact if it is computed from residuals. But if the new space is narrower, residuals
-    # lack a part.
+    # Residuals give a small rho more exactly. But in a narrower new space, they lack a part of the change.
     rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
     ratio = b / a
     shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
@@ -141,7 +140,7 @@ def _shares(
 ) -> tuple[np.ndarray, float]:
     n, a, b = len(before.vectors), before.size, after.size
     moved = float(np.linalg.norm(after.mean - before.mean))
-    unexplained = rho / (1 + sigma)  # 1 − σ, without rounding errors
+    unexplained = rho / (1 + sigma)  # equals 1 − σ, without its cancellation
     parts = np.array(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
     )
@@ -150,8 +149,8 @@ def _shares(
     return shares, moved * np.sqrt(n) / a if a else np.nan
 
 
-# Neighbours that change by more than numeric noise. A neighbour counts as kept if it is farther than the k-th
-# neighbour by at most `_TIE` times the length of the noise.
+# Changed neighbours. A neighbour counts as kept if its new distance exceeds that of the k-th neighbour by at
+# most `_TIE` times the length of the numeric noise.
 
 JITTER = 2.0**-11  # the largest relative error of rounding to float16
 _TIE = 4.0  # each of the two compared distances contains the noise of two rows
@@ -161,11 +160,10 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """A version, prepared for comparison by cosine, and the neighbours of the queries (m,) in it.
+    """The unit rows of a version (n, d), and the neighbours of the queries (m,) among them.
 
-    `rows` (n, d) have length 1; if `center` is set, they are centred first. If two distances from a row
-    differ by less than its `blur` (n,), they are equal up to numeric noise. `nearest` (m, k) are the
-    neighbours without the row itself, nearest first.
+    If two distances from a row differ by less than its `blur` (n,), they are equal up to numeric noise.
+    `nearest` (m, k) are the neighbours without the query itself, nearest first.
     """
 
     rows: np.ndarray
@@ -177,8 +175,9 @@ class SearchedRows:
     def of(
         cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool
     ) -> SearchedRows:
-        """Prepare vectors (n, d), and search the neighbours of the queries. The noise of a row is `jitter`
-        times its uncentred length."""
+        """Scale vectors (n, d) to length 1, after centring if `center`, and search the neighbours of the
+        queries. The noise of a row is `jitter` times its uncentred length.
+        """
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
         share = np.divide(before, after, out=np.full(len(vectors), np.inf), where=after > 0)
@@ -197,10 +196,10 @@ def changed_rows(
     before: np.ndarray, now: np.ndarray, directions: np.ndarray, blur: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
     """For each query, the share of its neighbours `before` (m, k) that are not among its neighbours `now` (m,
-    k): (m,).
+    k), an array (m,).
 
-    Rows that tie with the k-th neighbour in `now` count as kept. Ties are found by searching the directions
-    (m, d) among the rows `base` (n, d).
+    A row counts as kept if its distance from the query ties with that of the last row in `now`, up to `blur`
+    (m,). Distances are those between the queries' `directions` (m, d) and the rows `base` (n, d).
     """
     share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
@@ -216,8 +215,8 @@ def chance_churn(n: int, k: int) -> float:
 
 
 class Across(NamedTuple):
-    """The results of a search by cosine: the new vectors of the queries search the uncentred old vectors.
-    Arrays are (m,).
+    """The results of a search by cosine in which new vectors of the queries search uncentred old vectors,
+    arrays (m,).
 
     `lost` is 1.0 if the old vector of another row is nearer than that of the query itself. `churn` is the
     share of the k nearest old rows that the old vector of the query does not find. `reciprocal_rank` is 1 /
@@ -230,8 +229,9 @@ class Across(NamedTuple):
 
 
 def across(old: SearchedRows, new: SearchedRows) -> Across:
-    """Search the old vectors with the new vectors of the queries. Old rows are in random order, so that none
-    of several equal rows has an advantage."""
+    """Search the old vectors with the new vectors of the queries. Old rows are searched in random order, so
+    that none of several equal rows is always found first.
+    """
     queries, base = new.queries, old.rows
     directions, blur = new.rows[queries], new.blur[queries]
     order = np.random.default_rng(crc32(base[-_SEEDING_ROWS:].tobytes())).permutation(len(base))
@@ -260,18 +260,18 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
     return distances
 
 
-# The measures: each quantity, with its noise level, for all rows and for each class.
+# Measures: a quantity and its noise level, for all rows or for a class.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
-ROWS = "rows"  # broken rows and dimensions, which count in both situations
+ROWS = "rows"  # instead of a situation: broken rows and dimensions count in both
 _NOISE_ROWS = 20_000
-FEWEST = 5  # number of queries that a class needs for a mean
-Shares = dict[tuple[str, str], np.ndarray]  # one number per query, by situation and quantity
+FEWEST = 5  # fewest queries of a class for a mean
+Shares = dict[tuple[str, str], np.ndarray]  # (situation, quantity) → one number per query
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity in a situation, for a class, or for all n rows ("").
+    """The value of a quantity in a situation, for the n rows of a class (`group`), or for all rows ("").
 
     `value` is what was measured, 0 … 1. `noise` is the value if only numeric noise is added; for `ROWS`, it
     is the share in the old version. `error` is the standard error of value − noise.
@@ -288,7 +288,9 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class NeighbourShares:
-    """The measured shares, and the shares under noise, by situation and quantity. Arrays are (m,)."""
+    """The shares of changed neighbours between two versions, and the same shares between two noisy copies of
+    the old version.
+    """
 
     measured: Shares
     noise: Shares
@@ -305,11 +307,10 @@ def neighbour_shares(
     n_draws: int,
     random_state: int,
 ) -> NeighbourShares:
-    """For each query, three shares of changed neighbours: within the two versions, if new vectors search old
-    ones, and if noise is added to the old rows.
+    """The shares of changed neighbours of each query, in both situations, with their noise levels.
 
-    The noise level is the mean over `n_draws` pairs of noisy versions, on the queries and at most
-    `_NOISE_ROWS` rows. If the widths differ, only "everything_new" is measured.
+    The noise level is the mean over `n_draws` pairs of noisy copies of the queries and at most `_NOISE_ROWS`
+    other old rows. If the widths differ, only "everything_new" is measured.
     """
     same_width = old.shape[1] == new.shape[1]
 
@@ -373,20 +374,21 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
     return Measure(EVERYTHING_NEW, "rho", group, n, min(1.0, value), min(1.0, noise), error)
 
 
-# Broken rows and dimensions. They are counted separately, because a mean does not show a single broken row.
-# Also, churn and ρ leave out rows that are missing or zero, and equal rows count as ties.
+# Broken rows and dimensions. They are counted, because a mean hides a single broken row, and because churn
+# and ρ leave out missing and zero rows and treat equal rows as ties.
 
-_NAMED = 10  # number of ids of each kind that are named
-_STAYED = 0.3  # median residual ÷ size of the rows; after noise or rounding, fits rarely leave more
+_NAMED = 10  # most ids that are named
+_STAYED = 0.3  # limit of the median residual ÷ the size of the rows; above it, most rows changed
 _FAR = 10.0  # times the median residual
-_AWAY = 0.5  # of the size of the row: the cosine of its old and new direction is .87 or less
-_LONGER = 4.0  # a row is out of place if its length changed by this factor more than that of most rows
+_AWAY = 0.5  # of the size of the row, where the cosine of its old and new direction is .87
+_LONGER = 4.0  # a row is out of place if its length changed by this much more than usual
 
 
 @dataclass(frozen=True)
 class Broken:
-    """Rows that are broken in one way. `n` were whole in the old version; `n_before` were already broken
-    there. `ids` and `before` are the first ids of the two."""
+    """The rows that are broken in one way. `n` are broken only in the new version, `n_before` already in the
+    old one; `ids` and `before` are their first ids.
+    """
 
     quantity: str
     n: int
@@ -403,10 +405,10 @@ def broken(
     groups: Mapping[str, np.ndarray],
     shared: bool,
 ) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
-    """The shares of broken rows of each kind, and the broken rows. The kinds are zero, repeated, out of
-    place, constant dimensions and, unless `shared`, missing. Shares are given for all rows, then for each
-    group of `FEWEST` rows or more. The noise of a share is the share of rows that were already broken in the
-    old version. Groups hold row numbers of the old version.
+    """The shares of broken rows of each kind, and the broken rows. The kinds are zero, repeated, out of place
+    ("moved") and, unless `shared`, missing; a further share is that of constant dimensions. Shares are given
+    for all rows, then for each group of `FEWEST` rows or more. The noise of a share is the share of rows that
+    were already broken in the old version. `groups` hold row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
     here, empty = at >= 0, old.norms == 0
@@ -440,13 +442,13 @@ def broken(
 
 
 def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
-    """Two values: which rows (n,) are out of place, and the median residual divided by the length of the
-    rows. A row is out of place if its position or its length is not what the change of all other rows
-    predicts. If most rows changed, none is, and the median is 0.
+    """Two values: which rows (n,) are out of place, and the median residual of unit rows. A row is out of
+    place if its position or its length is not what the change of all other rows predicts. If most rows
+    changed, none is, and the median is 0.
 
-    Rows are first scaled to length 1, so that no long row decides. Two fits are tried: no change, then a
-    rotation about the mean. The residual of a row out of place is at least half of its size, and at least ten
-    times the median residual.
+    Rows are first scaled to length 1, so that long rows do not dominate. Two fits are tried: no change, then
+    a rotation about the mean. The residual of a row out of place is at least half of its distance from the
+    mean, and at least ten times the median residual.
     """
     from relcore.engine.engine import Engine
 
@@ -465,7 +467,7 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
     return np.zeros(len(old), dtype=bool), 0.0
 
 
-# Rows (n,) that equal an earlier row, although the two differ by more than noise in the other version.
+# Which rows (n,) equal an earlier row, although the two differ by more than noise in the other version.
 def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
     _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
     first, found = first[codes], np.zeros(len(codes), dtype=bool)
@@ -476,7 +478,7 @@ def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.
     return found
 
 
-# For each dimension (d,), 1.0 if it is constant over all rows, otherwise 0.
+# For each dimension (d,), 1.0 if it is the same in all rows, otherwise 0.
 def _constant(vectors: np.ndarray) -> np.ndarray:
     return 1.0 * np.all(
         [(vectors[block] == vectors[:1]).all(axis=0) for block in row_blocks(len(vectors), _ROWS)], axis=0

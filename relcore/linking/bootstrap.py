@@ -1,5 +1,9 @@
-"""bootstrap_anchors: find parallel anchors from a few known pairs, or without any. In this module, arrays of
-pairs have the shape (2, m): row numbers of the source, then row numbers of the target."""
+"""Find parallel anchors from a few known pairs, or without any.
+
+Arrays of pairs have the shape (2, m): row numbers of the source, then row numbers of the target. Links are
+pairs that were found; seeds are known pairs. CSLS is the similarity that `relcore.linking.clusters.Matching`
+defines.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +36,21 @@ from relcore.linking.clusters import (
 from relcore.spaces.space import LatentSpace, MatrixLike, as_space
 from relcore.spaces.split import Split, row_keys
 
-# Self-learning: fit a rotation on a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017).
+# Self-learning (Artetxe et al. 2017): fit a rotation on a few pairs, match more pairs by it, and repeat.
 
-MOST_ROWS = 4000  # most rows in the first stage, and without seeds
+MOST_ROWS = 4000  # most rows of the first stage, and of a start without seeds
 FIRST_KEEP = 0.1
-SEED_WEIGHT = 5.0  # a known pair counts as much as five matched ones
-STALLED = 1e-3  # a smaller gain of the mean CSLS counts as no gain
+SEED_WEIGHT = 5.0  # weight of a known pair in a fit; a matched pair has 1
+STALLED = 1e-3  # a smaller gain of the mean CSLS is none
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
 def first_rotation(
     source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
 ) -> tuple[np.ndarray, float]:
-    """The first rotation. It is fitted on the seeds. Without seeds, it comes from the similarities within
-    each space (Artetxe et al. 2018, § 3.2).
+    """Two values: the rotation from which self-learning starts, and its first `keep`. The rotation is fitted
+    on the seeds. Without seeds, it comes from the similarities within each space (Artetxe et al. 2018, §
+    3.2).
 
     The profile of a row is the sorted list of its similarities to all rows of its space. It does not depend
     on the axes, so rows of both spaces with similar profiles are matched.
@@ -63,12 +68,13 @@ def first_rotation(
     return rotation_between(X[rows], Y[others]), FIRST_KEEP
 
 
-_PLACES = 1000  # length of a profile; longer profiles are slow and do not help
+_PLACES = 1000  # most entries of a profile; more do not help
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
-    """The profile of each row, an array (rows, n): the sorted row of the square root of X Xᵀ at n evenly
-    spaced ranks, centred and scaled to length 1."""
+    """The profiles of the rows of X, an array (rows, n): each row of the square root of X Xᵀ is sorted,
+    reduced to n evenly spaced ranks, centred, and scaled to length 1.
+    """
     left, singular_values, _ = Engine().svd(X)
     root = np.sort((left * singular_values) @ left.T, axis=1)
     if root.shape[1] > n:
@@ -91,9 +97,10 @@ def self_learn(
     """Yield the rotation, the stage and the matching of each round of self-learning on unit rows (n,
     d_source) and (m, d_target).
 
-    A round matches rows by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation
-    on these. Each similarity is kept with the probability `keep`, which is doubled after a round without
-    gain. A stage ends when the mean CSLS stops rising.
+    A stage is a pair of arrays, the rows of the source and of the target that it uses. A round matches these
+    rows by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation on all. Each
+    similarity is kept with the probability `keep`, which is doubled after a round without gain. A stage ends
+    when the mean CSLS stops rising.
     """
     for number, stage in enumerate(stages):
         best = -np.inf
@@ -141,8 +148,8 @@ class Step:
     )
 
 
-STEPS = 250  # Table 3, retrieval; for stitching 125
-LEARNING_RATE = 0.02  # Table 3, retrieval; for stitching .05
+STEPS = 250  # of the paper's Table 3 for retrieval; 125 for stitching
+LEARNING_RATE = 0.02  # of the paper's Table 3 for retrieval; .05 for stitching
 
 
 def optimise_anchors(
@@ -155,17 +162,18 @@ def optimise_anchors(
     learning_rate: float = LEARNING_RATE,
     random_state: int = 0,
 ) -> Iterator[Step]:
-    """Yield the steps of the published optimisation, which finds target anchors for the source rows `anchors`
-    (k,). The first s anchors have known partners, the target rows `seeds` (s,).
+    """Yield the steps of the optimisation of Cannistraci et al. 2023, which finds target anchors for the
+    source rows `anchors` (k,). The first s anchors have known partners, the target rows `seeds` (s,).
 
-    Adam minimises equation 1 over the unit vectors Ã. This is the mean squared error between E(y) Ãᵀ and the
-    relative row of Π(y), over the unit rows y of `target` (m, d_target). Π(y) is the row of `source` (n,
-    d_source) that is assigned to the **target** row y, by one Sinkhorn iteration per step.
+    Adam minimises equation 1 over the target anchors, unit vectors Ã (k, d_target). For each unit row y of
+    `target` (m, d_target), the squared error is that between y Ãᵀ and the similarities of the row Π(y) to the
+    source anchors. Π(y) is the row of `source` (n, d_source) that is assigned to y, by one Sinkhorn iteration
+    per step.
 
     The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
     2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
-    The seeds stay fixed. (According to the text of the paper, they are optimised, too; this finds far fewer
-    anchors.)
+    The seeds stay fixed. (By the text of the paper, they are optimised, too, but then far fewer anchors are
+    found.)
     """
     with extra():
         import torch
@@ -193,28 +201,29 @@ def optimise_anchors(
             with torch.no_grad():
                 now = torch.cat([known, on_sphere(base, tangent)])
                 nearest = torch.argmax(now @ Y.T, dim=1)
-        nearest[: len(seeds)] = seeded  # the seed itself, not an equal row
+        nearest[: len(seeds)] = seeded  # the seed itself, in case of equal rows
         yield Step((loss.detach(), now, nearest, order[nearest] == own))
 
 
 def on_sphere(base, tangent):
-    """The exponential map of the unit sphere at `base` (k, d), applied to the part of `tangent` that is
-    orthogonal to `base`. Arrays are torch tensors."""
+    """The exponential map of the unit sphere at `base` (k, d), applied to the part of `tangent` (k, d) that
+    is orthogonal to `base`. Arrays are torch tensors.
+    """
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # All anchors begin at 0, where the root has no gradient; adding the smallest float gives the limit.
+    # Tangents begin at 0, where the root has no gradient; adding the smallest float gives the limit.
     angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
 
 def hard_limit_assignment(source, target):
     """For each row of `target` (m, k), the index of the row of `source` (n, k) that is assigned to it, a
-    torch tensor: the maximum of each column of the limiting transport plan.
+    torch tensor: where its column of the transport plan is largest.
 
-    One Sinkhorn iteration with ε → 0 (published: 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ Mᵢⱼ,
-    vⱼ = minᵢ (Mᵢⱼ − uᵢ), so column j is largest where Mᵢⱼ − uᵢ is smallest. The whole matrix M is never
-    formed.
+    One Sinkhorn iteration with ε → 0 (in the paper 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ
+    Mᵢⱼ, vⱼ = minᵢ (Mᵢⱼ − uᵢ). So column j of the plan is largest where Mᵢⱼ − uᵢ is smallest. M is computed in
+    blocks of rows.
     """
     import torch
 
@@ -229,21 +238,23 @@ def hard_limit_assignment(source, target):
     return match
 
 
-# The test of whether two spaces can be linked: held-out rows are compared with their chance level.
+# The verdict whether two spaces are linked: a score of held-out rows is compared with its chance level.
 
-ABOVE_CHANCE = 0.02  # with less, under a third of the matches of noisy rotations are right
+ABOVE_CHANCE = 0.02  # with smaller gains, under a third of the matches of noisy rotations were right
 STANDARD_ERRORS = 4.0
 FOUND_AGAIN = 0.7
 _HELD_OUT = 0.25
-_FEWEST = 8  # rows that are no seeds: two for each of the four held-out parts
-_FOLDED_ROWS = 400  # up to this number of rows, each is held out once; if there are more, one quarter is
-_MANY_SEEDS = 12  # with this number of seeds or more, a fifth of them is held out, too
-_DRAWS = 2  # draws for each of the two kinds of rows without a partner
+_FEWEST = 8  # fewest rows besides seeds: two for each of four held-out parts
+_FOLDED_ROWS = 400  # up to this many rows, each is held out once; of more, only a quarter is
+_MANY_SEEDS = 12  # with this many seeds, a fifth of them is held out, too
+_DRAWS = 2  # draws of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and chance level (`null`).
-    `again` is the share of the links of these rows that the fit repeats, 0 … 1; NaN without links."""
+    """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and draws of its chance level
+    (`null`). `again` is the share of the links of these rows, 0 … 1, that a fit without them also finds; NaN
+    without links.
+    """
 
     mean: float
     error: float
@@ -253,13 +264,14 @@ class HeldOut(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Whether the score exceeds every draw of the chance level by .02 and by four standard errors. With
-        noise, this happens once in 10,000 times."""
+        """Whether the mean exceeds every draw of the chance level by .02 and by four standard errors. For
+        unrelated spaces, this happens once in 10,000 times.
+        """
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
     @property
     def linked(self) -> bool:
-        """Whether the score is above the chance level, and the fit repeats the links."""
+        """Whether the mean is above the chance level, and most links are found again."""
         return self.above and self.again >= FOUND_AGAIN
 
 
@@ -273,19 +285,20 @@ def fit_held_out(
     k: int = 10,
     random_state: int = 0,
 ) -> HeldOut:
-    """The score of held-out source rows. The rotation comes from self-learning on the other three quarters of
-    the source rows and on all target rows.
+    """The score of source rows that are held out of self-learning. Each fit uses the other three quarters of
+    the unit rows X and all unit rows Y. `links` (2, l) are the links of a fit on all rows, and `seeds` (2, s)
+    known pairs.
 
     A rotation always fits the rows that it was fitted on, so only held-out rows are informative. The chance
-    level uses rows with the same spread. Half of its draws permute the coordinates along each principal axis.
-    The other half mirror axes that hold half of the spread or more. X and Y are unit rows; seeds and links
-    are row numbers (2, s) and (2, l).
+    level uses rows with the same spread but without partners. In half of its draws, the coordinates along
+    each principal axis are permuted. In the other half, axes that hold half of the spread or more are
+    mirrored.
 
-    If spaces agree only in outline, such as in clusters, held-out rows are above chance, too, and wrong links
-    fit the rotation that was fitted on them. But a fit on other rows then gives other links. So `again` is
-    the share of links of held-out rows that the fit repeats. With 12 seeds or more, a fifth of the seeds is
-    also held out, and `again` is the mean of both shares. On words and sentences, it is .98 or more for right
-    links and .6 or less for wrong links. Without seeds, some starts fail, so the best of four parts counts.
+    If the spaces agree only in outline, such as in clusters, held-out rows are above chance, too. But a fit
+    on other rows then gives other links. So `again` is the share of the links of held-out rows that the fit
+    also finds. With 12 seeds or more, a fifth of the seeds is also held out, and `again` is the mean of both
+    shares. On words and sentences, it is .98 or more for right links and .6 or less for wrong links. Without
+    seeds, some fits fail by chance, so the best of four parts counts.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, again = [], [], []
@@ -313,8 +326,9 @@ def fit_held_out(
 
 
 def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> float:
-    """The p-value of Mantel's test, 0.001 … 1. It is the share of permutations of the rows of Y (n, e) after
-    which the similarities in Y agree with those in X (n, d) at least as well as before."""
+    """The p-value, 0.001 … 1, of Mantel's test that similarities within X (n, d) agree with those within Y
+    (n, e): the share of permutations of the rows of Y that agree at least as well.
+    """
     rng, upper = np.random.default_rng((random_state, 4)), np.triu_indices(len(X), 1)
     orders = [np.arange(len(X)), *(rng.permutation(len(X)) for _ in range(999))]
     agreement = np.array([(X @ X.T)[upper] @ (Y[order] @ Y[order].T)[upper] for order in orders])
@@ -322,15 +336,17 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
 
 
 def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) without the structure of X. The coordinates of X along each axis of `basis` (d, d) are
-    permuted independently."""
+    """Unit rows (n, d) with the spread but without the structure of X: the coordinates of X along each axis
+    of `basis` (d, d), by default the principal axes, are permuted independently.
+    """
     basis = _axes(X) if basis is None else basis
     return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
 
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs of arrays: the rows to fit on, and the rows to score. Each row is scored once; if there are
-    many rows, only a quarter is scored."""
+    """Yield pairs of arrays: rows to fit on, and rows to hold out. Each row is held out once; of more than
+    400 rows, only a quarter is.
+    """
     free = np.setdiff1d(np.arange(len(ids)), seeds)
     if len(free) > _FOLDED_ROWS:
         parts = [Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state).test]
@@ -351,15 +367,15 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _axes(X: np.ndarray) -> np.ndarray:
-    """The principal axes of X as the columns of a matrix, which is completed to (d, d)."""
+    """The principal axes of X (n, d), about the origin, as the columns of a matrix (d, d)."""
     return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 
-# Links are ranked by CSLS; the share of wrong links is estimated from rows without a partner.
+# Links, ranked by CSLS, with an estimate of how many are right.
 
 PROMISED = 0.95
 _PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
-_FEWEST_UNSEEDED = 0.05  # share of the rows; in spaces without partners, up to .04 of the links seemed right
+_FEWEST_UNSEEDED = 0.05  # least share of linked rows; in spaces without partners, it was .04 at most
 
 
 def rank_links(
@@ -370,12 +386,13 @@ def rank_links(
     from the best one down to each link.
 
     A rotation fits the links that it was fitted on too well. So each tenth of the rows is rotated by a map
-    that is fitted on the links of the other rows, weighted by the square of their CSLS in `found`. A link is
-    wrong if its row has no partner, or if another row is nearer than the partner. How near other rows are is
-    measured on links that are almost certainly right: when the partner is removed, the row gets a wrong link
-    (`_without_partner`). At first, these certain links are those with a higher CSLS than half of the seeds,
-    or the best quarter if there are no seeds. Then, in five rounds, they are the links down to a precision of
-    .9. If there are fewer than 20 certain links, the precision is 0.
+    that is fitted on the links of the other rows, weighted by the square of their CSLS in `found`.
+
+    A link is wrong if its row has no partner, or if another row is nearer than the partner. The CSLS of such
+    other rows is measured on links that are almost certainly right, by removing the partner
+    (`_without_partner`). At first, the certain links are those with a higher CSLS than half of the seeds;
+    without seeds, the best quarter. Then, in five rounds, they are the links down to a precision of .9. If
+    there are fewer than 20 certain links, the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
     pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
@@ -405,10 +422,9 @@ def rank_links(
 def _without_partner(
     source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
 ) -> np.ndarray:
-    """The CSLS (m,) of the link that each linked source row gets when its partner is removed; −inf if it gets
-    none.
-
-    A link must have at least the CSLS that is the `best` (n_target,) of its target row.
+    """The CSLS (l,) of the link that each linked source row gets when its partner is removed; −inf if it gets
+    none, because every target row has a better one. `best` (n_target,) is the largest CSLS of each target
+    row, and `crowded` its mean cosine to k source rows.
     """
     other, csls = best_without(source[links[0]], target, links[1], crowded, k)
     return np.where(csls >= best[other], csls, -np.inf)
@@ -417,14 +433,16 @@ def _without_partner(
 def _precision(
     similarity: np.ndarray, alone: Sequence[np.ndarray], sizes: Sequence[int], certain: np.ndarray
 ) -> np.ndarray:
-    """The estimated precision (m,) of the links from the first one down to each link. The CSLS (m,) of the
-    links must decrease; see `rank_links`.
+    """The estimated precision (l,) of the links from the first one down to each link; see `rank_links`. Links
+    are in order of their CSLS (`similarity`), largest first. `alone` has, for source and target, the results
+    of `_without_partner`; `sizes` are the numbers of rows.
 
     Let N be the CSLS of a row's best wrong link. Let T be the CSLS of its right link, or −inf if it has no
     partner. The link of the row has a CSLS of at most v with the probability P(T ≤ v) P(N ≤ v). So the
     expected number of rows, of n, with a wrong link above t is n ∫ P(T ≤ v) dP(N ≤ v), integrated from t. P(T
-    ≤ v) is estimated as the quotient of two observed shares. The result is the mean of the estimates from the
-    source rows and from the target rows. Half a row is added to each count, so that no estimate is exactly 1.
+    ≤ v) is estimated by the share of rows whose link has at most v, divided by P(N ≤ v). The result is the
+    mean of the estimates from the source rows and from the target rows. Half a row is added to each count, so
+    that no estimate is exactly 1.
     """
     for _ in range(5):
         if certain.sum() < _FEWEST_CERTAIN:
@@ -447,10 +465,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """The results of one round. `rows` is the number of source rows. `pairs` is the number of matched pairs;
-    `objective` is their mean CSLS. (For method "paper", these are the number of anchors and the mean squared
-    error.) `found` is the share of hidden anchors with the right partner. If the truth is unknown, it is
-    NaN."""
+    """The results of one round. `rows` is the number of source rows, `pairs` the number of matched pairs, and
+    `objective` the mean CSLS. (For method "paper", `pairs` is the number of anchors, and `objective` the mean
+    squared error.) `found` is the share of anchors with the right partner, without seeds; NaN if the truth is
+    unknown.
+    """
 
     rows: int
     pairs: int
@@ -467,14 +486,14 @@ class BootstrapResult:
     anchors : tuple of (source id, target id)
         The seeds first.
     pairs : tuple of (source id, target id)
-        The seeds, then the links of all mutual nearest rows, best first.
+        The seeds, then all links, best first.
     precision : array (n_pairs,)
-        Estimated share of right links among the links from the best one down to each link, see `rank_links`.
-        It is 1 for seeds, and 0 if the spaces are not linked.
+        For each pair, the estimated share of right links from the best one down to this pair, see
+        `rank_links`. It is 1 for seeds; for links, it is 0 if the spaces are not linked.
     promised : float
         The requested precision of the `kept` pairs.
     held_out : float
-        Mean CSLS of the rows that are held out of a second fit, see `fit_held_out`.
+        Mean CSLS of rows that are held out of a second fit, see `fit_held_out`.
     null : tuple of float
         Draws of the chance level of `held_out`, from rows without a partner.
     verdict : "linked", "not found" or "cannot tell"
@@ -484,8 +503,8 @@ class BootstrapResult:
         With method "paper", the optimised anchors as unit rows, before they are replaced by the nearest
         target rows.
     rotation : array (d_source, d_target), optional
-        The matrix that maps centred unit rows of the source to those of the target. If the seeds did not lead
-        to links, it is the linear map of `map_from_pairs`, which is not orthogonal.
+        The map from centred unit rows of the source to those of the target. If the spaces are not linked, but
+        there are at least 10 seeds, it is that of `map_from_pairs`, which is not orthogonal.
     """
 
     anchors: Pairs
@@ -504,7 +523,8 @@ class BootstrapResult:
     @property
     def nearby(self) -> np.ndarray:
         """For each pair, the estimated share of right links among links of similar rank, a decreasing array
-        (n_pairs,). Groups of similar rank are tenths of the links, but at least 50 links. Seeds have 1."""
+        (n_pairs,). Links are grouped into tenths, or fewer groups of at least 50. Seeds have 1.
+        """
         from sklearn.isotonic import isotonic_regression
 
         precision = self.precision[self.n_seeds :]
@@ -516,7 +536,7 @@ class BootstrapResult:
 
     @property
     def kept(self) -> Pairs:
-        """The seeds, and the links from the best one down to the last one with the promised precision."""
+        """The seeds, and the links whose precision is at least `promised`."""
         return self.pairs[: np.count_nonzero(self.precision >= self.promised)]
 
 
@@ -536,8 +556,8 @@ def bootstrap_anchors(
     steps: int = STEPS,
     learning_rate: float = LEARNING_RATE,
 ) -> BootstrapResult:
-    """Find the partners of source anchors in the target. Only the ids in `seeds` are used to pair rows. Rows
-    without ids have the ids "0", "1", ….
+    """Find the partners of source anchors in the target. Other ids than those in `seeds` do not pair rows.
+    Rows without ids have the ids "0", "1", ….
 
     Parameters
     ----------
@@ -546,10 +566,9 @@ def bootstrap_anchors(
         some rows have no partner. If that fails, it begins with the similarities within each space
         (`first_rotation`), which works only if both spaces have the same rows.
     n_anchors : int
-        Number of anchors, seeds included. The anchors that are no seeds are drawn at random among the kept
-        links.
+        Number of anchors, seeds included. The others are drawn at random among the kept links.
     anchors : source ids, optional
-        Find the partners of these rows, even if the match is not mutual. The seeds are still the first
+        Find the partners of these rows, even if a match is not mutual. The seeds are added as the first
         anchors.
     method : "self-learning" or "paper"
         "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `optimise_anchors`.
@@ -558,12 +577,11 @@ def bootstrap_anchors(
     k : int
         Number of neighbours in CSLS.
     precision : float
-        Keep the best links, as many as possible while the estimated share of right links is at least this, 0
-        … 1.
+        Keep as many of the best links as have at least this estimated share of right links, 0 … 1.
     truth : source id → target id, optional
         The true pairs, used only for `Round.found`.
     after
-        A function that is called with the list of all rounds after each round.
+        A function that is called after each round, with the list of all rounds so far.
 
     If both spaces have counts, self-learning first uses the 4,000 most frequent rows, then all rows.
 
@@ -626,8 +644,9 @@ class _Bootstrap:
         return float((self.truth[wanted] == partner)[hidden].mean())
 
     def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
-        """The indices of the source rows whose partners are searched, seeds first. If the other anchors will
-        be chosen among matched rows, these are only the seeds."""
+        """The indices of the source rows whose partners are searched, seeds first. Only the seeds if the
+        other anchors are chosen among matched rows later.
+        """
         seeds = self.seeds[0]
         if anchors is not None:
             rows = self.source.rows(anchors)
@@ -649,8 +668,7 @@ class _Bootstrap:
         begun, keep = self.clusters(stages[-1], history, after), 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
-            # The verdict needs the scores of held-out rows. If they are at the chance level, it needs nothing
-            # else.
+            # If held-out rows are at the chance level, the verdict needs no fit on all rows.
             judged = self.judge(none)
             self.refused = None if judged[2].above else judged
         if self.refused:
@@ -669,8 +687,9 @@ class _Bootstrap:
     def clusters(
         self, stage: Stage, history: list[Round], after: Callable[[Sequence[Round]], object]
     ) -> np.ndarray | None:
-        """The rotation from clusters. None if there are seeds, and if the fits on two halves do not agree. If
-        then no other method can be tried, `refused` gets the verdict."""
+        """The rotation from clusters. None if there are seeds or too few rows, and if the fits on two halves
+        do not agree. If the spaces are then too large for another start, `refused` gets the verdict.
+        """
         rows, others = stage
         if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
             return None
@@ -710,9 +729,9 @@ class _Bootstrap:
         partners_of: np.ndarray | None,
         n_anchors: int | None,
     ) -> BootstrapResult:
-        """The result of a fit that chose these pairs (2, p). If `partners_of` is given, the anchors are these
-        rows with their partners. If `n_anchors` is given, they are drawn among the kept links. Otherwise,
-        they are the chosen pairs.
+        """The result of a fit that chose these pairs (2, p). The anchors are the source rows `partners_of`
+        with their partners, if given; otherwise `n_anchors` pairs that are drawn among the kept links, if
+        given; otherwise the chosen pairs.
         """
         if self.refused:
             verdict, reason, held_out = self.refused
@@ -758,18 +777,18 @@ class _Bootstrap:
         )
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
-        """The verdict, its reason and its evidence. The verdict depends on whether held-out rows repeat the
-        `links` (`fit_held_out`).
+        """The verdict, its reason and its evidence, by whether fits without some rows find the `links` of
+        these rows again (`fit_held_out`).
 
-        A failure does not prove that the spaces have nothing in common. A proof would need a control pair
-        that is as hard to link, which cannot be made without the true pairing.
+        "not found" does not prove that the spaces have nothing in common. A proof would need a control: two
+        spaces that are as hard to link, but whose true pairs are known.
         """
         if self.linked:
             return self.judge_linked(self.linked)
         rows, targets = self.stages(self.seeds[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
-            keys[np.isin(rows, self.seeds[0])] = -1  # besides the seeds, which are always included
+            keys[np.isin(rows, self.seeds[0])] = -1  # seeds come first, so that all are included
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
         seeds = np.stack([np.searchsorted(rows, self.seeds[0]), np.searchsorted(targets, self.seeds[1])])
         X, Y = self.X[rows], self.Y[targets]
@@ -802,8 +821,9 @@ class _Bootstrap:
         return "not found", reason, held_out
 
     def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:
-        """The verdict, its reason and its evidence. The verdict depends on the agreement of fits on disjoint
-        halves. The evidence is the mean CSLS of rows that neither half contains."""
+        """The verdict, its reason and its evidence, by whether fits on disjoint halves agree. The evidence is
+        the mean CSLS of rows that neither half contains.
+        """
         k, rng = self.settings["k"], np.random.default_rng((self.random_state, 1))
         every, *others = (
             match_csls(unit_rows(rows @ linked.half), self.Y, k).similarity
@@ -826,8 +846,9 @@ class _Bootstrap:
         return f"Without known pairs, {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """The stages of self-learning. The last stage uses all non-zero rows. In large spaces with counts,
-        the first stage uses the most frequent rows."""
+        """The stages of self-learning. The last stage uses all rows that differ from the mean. In large
+        spaces with counts, the first stage uses the most frequent rows, the seeds and the `wanted` rows.
+        """
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target
         if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:

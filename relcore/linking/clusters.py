@@ -1,4 +1,6 @@
-"""Linking without pairs, from clusters; also the rotations and matchings that all methods of linking use."""
+"""Linking from clusters, without known pairs; also rotations and matchings, which all methods of linking use.
+CSLS is the similarity that `Matching` defines.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine, best_both_ways, crowding, mean_of_nearest
 
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
-CLUSTERED_ROWS = 5000  # most rows in a clustering; if there are more, each clustering draws a sample
-_BEST = 0.1  # share of the pairs of clusterings that is kept: those whose centroid similarities agree best
-_TRIMMED = 10  # rounds; each keeps the half of these pairs that fits the rotation better
+CLUSTERED_ROWS = 5000  # most rows in a clustering; of more, each clustering draws a sample
+_BEST = 0.1  # share of the matched clusterings that is kept: those with the best sums of `assign`
+_TRIMMED = 10  # rounds that each keep the half of these that fits one rotation better
 NEAREST = 50
-ROWS, TARGETS = 1000, 4000  # rows per round
+ROWS, TARGETS = 1000, 4000  # rows of the source and of the target that a round draws
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -39,8 +41,11 @@ def assign(
     A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Quadratic assignment of a symmetric matrix A (c, c) to each matrix B in `others` (m, c, c). Returns the
-    best orders p (m, c) that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,). Random orders are
-    improved by best swaps, which takes a hundredth of the time of SciPy's 2opt."""
+    best orders p (m, c) that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,).
+
+    Random orders are improved by the best swap of two places until there is none. For many matrices at once,
+    this takes a hundredth of the time of SciPy's 2opt.
+    """
     diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
     order = np.stack([rng.permutation(len(A)) for _ in B])
     spread = A[diagonal, diagonal][:, None] + A[diagonal, diagonal] - 2 * A
@@ -62,12 +67,12 @@ def assign(
 
 
 def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Approximately parallel anchors from matched cluster centroids: unit rows (a, d) and (a, e).
+    """Approximately parallel anchors, which are matched cluster centroids: unit rows (a, d) and (a, e).
 
-    The method follows mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids by
-    their similarities. The paper matches each clustering with one clustering of the other space. Here each is
-    matched with all of them, because an assignment is cheap. First the best matches are kept, then the half
-    of them that fits one rotation best.
+    The method follows mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids of two
+    clusterings by their similarities. The paper matches each clustering with one of the other space; here it
+    is matched with all, because `assign` is fast. The best matches are kept, and of these the half that fits
+    one rotation best.
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
     kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
@@ -104,11 +109,11 @@ def _kernel(centroids: np.ndarray) -> np.ndarray:
 
 
 def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The rotation that maps the rows of X to the means of their nearest rows of Y. Nearest rows are found by
-    similarities to the anchors of `cluster_anchors`.
+    """The rotation (d, e) that maps the rows of X to the means of their nearest rows of Y, where nearest rows
+    have similar similarities to `cluster_anchors`.
 
-    Clusters and similarities use rows that are multiplied by `_flattening`. The reason: sentences vary mostly
-    along a few axes, and clusters that differ only along these axes are matched wrongly more often.
+    Rows are first multiplied by `_flattening`. Otherwise, because sentences vary mostly along a few axes,
+    more clusters are matched wrongly.
     """
     flatter = [unit_rows(rows @ _flattening(rows)) for rows in (X, Y)]
     anchors = cluster_anchors(*flatter, rng)
@@ -118,17 +123,18 @@ def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Ge
 
 
 def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """For each query (n, d), the mean of the values (m, e) whose keys (m, d) are nearest to it, scaled to
-    length 1: an array (n, e)."""
+    """For each query (n, d), the mean of the values (m, e) whose keys (m, d) are nearest to the query, scaled
+    to length 1: an array (n, e).
+    """
     return mean_of_nearest(queries, keys, values, min(NEAREST, max(1, len(keys) // 20)))
 
 
 def damped_rounds(
     X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Yield an endless sequence of mappings (d, e). Each is the mean of two maps: the previous mapping, and
-    the rotation of random rows onto the means of their nearest rows. So directions on which rounds disagree
-    shrink."""
+    """Yield mappings (d, e) without end. Each is the mean of the previous one and of the rotation of random
+    rows onto the means of their nearest rows. So directions on which rounds disagree shrink.
+    """
     while True:
         rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
         targets = Y[rng.choice(len(Y), min(TARGETS, len(Y)), replace=False)]
@@ -137,7 +143,7 @@ def damped_rounds(
 
 
 FEWEST = 1000  # fewest rows of each space, so 500 per half
-ENOUGH = 4000  # rows of each space with which most pairs of similar models can be linked, see docs/link.md
+ENOUGH = 4000  # with this many rows, most pairs of similar models can be linked, see docs/link.md
 STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
 _LOOKED_AT, _STALLED = (
     10,
@@ -150,18 +156,18 @@ _JUDGED_ROWS = 1000
 
 
 class ClusterFit(NamedTuple):
-    """A `mapping` (d, e) found without pairs, and the evidence for it.
+    """A `mapping` (d, e) that was found without pairs, and the evidence for it.
 
-    Two fits use disjoint halves of the rows that are not `held_out`. `agreement` is the mean cosine, −1 … 1,
-    between the images of the `held_out` rows (h, d) under both fits; NaN until both exist. `chance` is
-    reached once in 1,000 times by fits that have only the spread along their axes in common. `same` is the
-    share of the held-out rows, 0 … 1, whose image under the first fit is nearest to their own image under the
-    second fit. `half` is the mapping of one half.
+    Two fits use disjoint halves of the rows that are not `held_out` (h, d). `agreement` is the mean cosine,
+    −1 … 1, between a held-out row mapped by the first fit and the same row mapped by the second; NaN until
+    both exist. Two fits with the right axes but random signs have an agreement above `chance` once in 1,000
+    times. `same` is the share of the held-out rows, 0 … 1, for which these two mapped rows are nearest to
+    each other. `half` is the mapping of the first fit.
 
-    Two fits with random signs of the axes exceed `chance` if the signs of the few long axes agree. On words
-    and sentences, at most one in four of such fits also has a `same` of .75 or more. For unrelated or wrongly
-    matched spaces, `same` was at most .12. Spaces that share 20 clusters but nothing within the clusters are
-    wrongly linked; their `same` was .83 ("outline" in benchmarks/link_rates.py).
+    `same` is needed because fits with random signs exceed `chance` if the signs of the few long axes agree.
+    On words and sentences, at most one in four of such fits also has a `same` of .75 or more. For unrelated
+    or wrongly matched spaces, `same` was at most .12. Spaces that share 20 clusters but nothing within the
+    clusters are wrongly linked; their `same` was .83 ("outline" in benchmarks/link_rates.py).
     """
 
     mapping: np.ndarray
@@ -177,15 +183,15 @@ class ClusterFit(NamedTuple):
 
 
 def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
-    """Yield the rounds of fits on two halves of the rows, from up to four starts, until the fits agree.
+    """Yield the rounds of two fits on halves of the rows X (n, d) and Y (m, e), from up to four starts, until
+    both agree. Then the last rounds are a fit on all rows.
 
-    If they agree, the last round is a fit on all rows. Not every row needs a partner in the other space.
+    Not every row needs a partner in the other space.
     """
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
     halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
-    # The chance level of the agreement: two fits with the right axes but random signs exceed it once in 1,000
-    # times.
+    # chance level of the agreement: right axes with random signs
     spread = Engine().eigh(X.T @ X)[0] / len(X)
     chance = float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
     agreement, rounds_left = float("nan"), HALF_ROUNDS
@@ -243,21 +249,22 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
 PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
-_FLATTER = 0.2  # power of the covariance; values from .15 to .25 are equally good, .5 fails
+_FLATTER = 0.2  # minus the power of the covariance; .15 to .25 are equally good, .5 fails
 _RIDGE = 0.1  # λ of the whitening
 
 
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
-    """A linear mapping (d, e), fitted on at least 10 known pairs (2, p) and on unpaired rows.
+    """A linear mapping (d, e), fitted on at least 10 known pairs (2, p) and on the unpaired rows of X and Y.
 
     First the long axes of the source are shortened, which helps with any number of pairs. Then two maps are
-    fitted. The map from the pairs alone encodes rows as whitened relative representations, and decodes these
-    in the target. The map with unpaired rows first matches rows by their whitened relative representations.
-    It then rotates each row onto the mean of its five best matches by CSLS, and repeats this in damped
-    rounds, where a known pair counts ten times. There are three candidates: the two maps and their sum.
-    Cross-validation on the pairs chooses the candidate with the highest mean reciprocal rank among all rows.
-    With fewer than 100 pairs, the map with unpaired rows is replaced only if another candidate is better by
-    more than a standard error.
+    fitted. The first uses only the pairs: it encodes rows as whitened relative representations, and decodes
+    these in the target. The second also uses unpaired rows: it begins with matches by whitened relative
+    representations. Then it rotates rows onto the mean of their five best matches by CSLS, and repeats this
+    in damped rounds, where a known pair counts ten times.
+
+    Cross-validation on the pairs chooses among the two maps and their sum, by the mean reciprocal rank of
+    partners among all rows. With fewer than 100 pairs, the second map is chosen unless another one is better
+    by more than a standard error.
     """
     rng, fewer = np.random.default_rng((random_state, 6)), np.arange(pairs.shape[1]) % FOLDS
     flatter = _flattening(X)
@@ -270,13 +277,13 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
-    lead = np.array(ranks) - ranks[-1]  # gain over the mapping with unpaired rows
+    lead = np.array(ranks) - ranks[-1]  # gain over the second map
     error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
 
 def _flattening(X: np.ndarray) -> np.ndarray:
-    """A matrix (d, d) that shortens the long axes of X: the covariance of X to a negative power."""
+    """The covariance of X (n, d) to the power −.2, which shortens long axes: a matrix (d, d)."""
     spread, axes = Engine().eigh(X.T @ X)
     spread = np.maximum(spread, 0) + 1e-3 * spread[-1]
     return (axes * spread**-_FLATTER @ axes.T).astype(np.float32)
@@ -285,7 +292,7 @@ def _flattening(X: np.ndarray) -> np.ndarray:
 def _candidates(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, rng: np.random.Generator, rounds: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Three mappings: the one from the pairs alone, the sum, and the one with unpaired rows."""
+    """The three mappings of `map_from_pairs`: the first map, the sum, and the second map."""
     first, second = X[pairs[0]], Y[pairs[1]]
     # The whitened projection Aᵀ (A Aᵀ + λ)^(−1/2) (d, k) of unit anchors A (k, d).
     bases = [Engine().shrunk(one, _RIDGE, -0.5)[0].T.astype(np.float32) for one in (first, second)]
@@ -310,18 +317,18 @@ def _candidates(
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
 
 
-ASSIGNED_BYTES = 64 * 2**20  # size of a block of similarities
+ASSIGNED_BYTES = 64 * 2**20  # most bytes of a block of similarities
 Stage = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """For every source row, the best `partner` (n,) by CSLS, and the CSLS of the two, `similarity` (n,)
-    float32, −4 … 4.
+    """For every source row, the target row with the largest CSLS (`partner`, (n,)), and this CSLS
+    (`similarity`, (n,) float32, −4 … 4).
 
-    CSLS is 2 cos(x, y) − r(x) − r(y), where r is the mean cosine to the k nearest rows of the other space.
-    `mutual` (m,) are the source rows that are also the best partner of their best partner. `crowding` has r
-    of the source rows and of the target rows. `best` is the largest CSLS of every target row.
+    CSLS is 2 cos(x, y) − r(x) − r(y), where r is the mean cosine of a row to the k nearest rows of the other
+    space. `mutual` are the source rows that are also the best partner of their partner. `crowding` has r of
+    the source rows and of the target rows. `best` has the largest CSLS of every target row.
     """
 
     partner: np.ndarray
@@ -361,7 +368,7 @@ def match_csls(
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
     partner, best, best_of_target = best_both_ways(source, target, left_out)
-    # Both directions use the same product, so values can be compared exactly.
+    # Both directions use the same product, so equal pairs have exactly equal values.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
     _, first = np.unique(partner[chosen], return_index=True)  # equal rows have equal values: keep the first
     return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)

@@ -1,4 +1,4 @@
-"""link: find the rows of two spaces that describe the same items, and read and write files of links."""
+"""Find the rows of two spaces that describe the same items, and read and write files of such links."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ from relcore.scores.score import Score
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, known_ids, match
 from relcore.spaces.split import Split
 
-CONFIRMED = "confirmed"  # the kind of links that a user checked and confirmed
-NOT_KEPT = "not kept"  # the kind of the links below the promised precision
-_LARGEST = 0.9999  # largest precision in a table: no link is certain
+CONFIRMED = "confirmed"  # kind of the links that a user confirmed
+NOT_KEPT = "not kept"  # kind of the links below the requested precision
+_LARGEST = 0.9999  # largest precision of a link in a table, because no link is certain
 KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds can be seeds of another run
-SCORED = ("", "seed", CONFIRMED)  # "": files without kinds, whose pairs count as known
+SCORED = ("", "seed", CONFIRMED)  # kinds of pairs that scores may use; "" is that of files without kinds
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
-_KINDS = ("kind", "found")  # names of the column of kinds: in `link`; in `audit` and in earlier versions
+_KINDS = ("kind", "found")  # column of kinds: as `link` names it; as `audit` and earlier versions do
 _MOST_LINKS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """Two spaces, and the result of `link`.
+    """The result of `link`, with the two spaces.
 
     Attributes
     ----------
     result : BootstrapResult
     verdict, reason : str
-        The verdict and the reason of the result.
+        Those of the result.
     """
 
     source: LatentSpace
@@ -91,8 +91,9 @@ class Linked:
 
     @cached_property
     def pair(self) -> Match:
-        """The linked rows of both spaces, with the ids of the source. Links are guesses, so only the known
-        pairs are scored. Raises a SpaceError if there is no link."""
+        """The linked rows of both spaces, with the ids of the source. They are marked as guesses, except for
+        the known pairs, so that scores use only these. Raises a SpaceError if there is no link.
+        """
         kept = self._kept()
         known = [own for own, _ in kept[: self.result.n_seeds]]
         renamed = self.target.take(self.target.rows([other for _, other in kept]))
@@ -190,8 +191,9 @@ def link(
 def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
     """A table of the seeds and the kept links, best first. Columns: source, target, kind ("seed", "anchor" or
     "link") and precision. The precision is the estimated share of right links from the best one down to this
-    link; only seeds have 1. If `every` is True, the table also has the links below the promised precision,
-    with the kind "not kept"."""
+    link; only seeds have 1. If `every` is True, the links that were not kept follow, with the kind "not
+    kept".
+    """
     kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
     kinds |= dict.fromkeys([pair for pair in result.pairs if every and pair not in kinds], NOT_KEPT)
@@ -204,7 +206,7 @@ def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
 
 
 def write_links(path: Path, links: pd.DataFrame) -> None:
-    """Write links as .parquet, .tsv, .csv or .jsonl. `read_links` reads these files."""
+    """Write a table of links as .parquet, .tsv, .csv or .jsonl. `read_links` reads these files."""
     if path.suffix.lower() == ".parquet":
         with extra():
             import pyarrow as pa
@@ -260,8 +262,9 @@ def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
 
 
 def known_pairs(path: Path, option: str = "") -> Pairs:
-    """The known pairs in a file: seeds, anchors and confirmed links. If the file has no kinds, these are all
-    pairs. Raises the same errors as `read_links`."""
+    """The known pairs in a file: seeds, anchors and confirmed links, or all pairs if the file has no kinds.
+    Raises the same errors as `read_links`.
+    """
     pairs, kinds = read_links(path, option)
     known = tuple(pair for pair, kind in zip(pairs, kinds, strict=True) if kind in ("", *KNOWN))
     if not known:
@@ -299,8 +302,9 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
 
 
 def is_links(path: Path) -> bool:
-    """Whether a file holds links: it is a table, or its first line names the columns that `link` and `audit`
-    write."""
+    """Whether a file holds links: a .parquet or .jsonl file, or a text whose first line names the columns
+    that `link` and `audit` write.
+    """
     if path.suffix.lower() in (".parquet", ".jsonl"):
         return True
     with regular_file(path).open("rb") as stream:
@@ -326,7 +330,7 @@ def read_pairs(text: str) -> Pairs:
     return tuple(pairs)
 
 
-# BootstrapSpec: the task that links two spaces whose true pairs are unknown or hidden, and its figures.
+# The task that links two spaces whose true pairs are unknown or hidden, and its figures.
 
 
 SCORES, _QUERIES = ("jaccard", "mrr", "cosine"), 2000
@@ -336,8 +340,8 @@ _SETS = {
     "found": "the anchors found",
     "found, continuous": "the optimised vectors, before their nearest rows replace them",
 }
-FEWEST_SHARED = 20  # number of common ids that is needed to hide pairs
-PAPER_ROWS = 2000  # limit of rows, because each step of the published method compares all pairs
+FEWEST_SHARED = 20  # fewest common ids for a test with hidden pairs
+PAPER_ROWS = 2000  # most rows for the published method, each step of which compares all pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,7 +356,7 @@ class Outcome(Reported):
     scores : form → metric → Score
         The result of `relative_scores`; empty if the true pairs are unknown.
     n_shared : int
-        Number of rows whose partner is known.
+        Number of true pairs; 0 if they are unknown.
     """
 
     result: BootstrapResult
@@ -398,8 +402,9 @@ class Outcome(Reported):
         return f"{told} Of {links}, an estimated {share} are right."
 
     def report(self, **figures: Any) -> Report:
-        """A report with the verdict, its reason and the links. If the true pairs are known, it also has the
-        quality of the links as anchors."""
+        """A report with the verdict, its reason and the links. If the true pairs are known, it also has
+        scores of the anchors.
+        """
         result = self.result
         facts = {"verdict": self.verdict, "success": self.linked, "reason": result.reason}
         facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
@@ -423,7 +428,7 @@ class Outcome(Reported):
         return score_table({_SETS[form]: scores for form, scores in self.scores.items()})
 
     def wrong(self) -> Pairs:
-        """The wrong anchors, as pairs of a source id and the target id with which it was matched."""
+        """The anchors with a wrong partner, without seeds; () if the true pairs are unknown."""
         pairs = self.result.anchors[self.result.n_seeds :] if self.known else ()
         return tuple(pair for pair in pairs if pair[0] != pair[1])
 
@@ -436,12 +441,13 @@ def relative_scores(
     k: int = 10,
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score. The metrics are Jaccard, MRR ("paper" convention) and cosine of the relative
-    spaces. The form says which anchors the spaces are relative to: all true anchors, the seeds, the matched
-    anchors ("found"), or `BootstrapResult.vectors` ("found, continuous").
+    """Form → metric → score. The metrics are Jaccard, MRR ("paper" convention) and cosine between the two
+    relative spaces. The form says which anchors these are relative to: the anchors with their true partners
+    ("ground truth"), the seeds, the anchors with their matched partners ("found"), or with
+    `BootstrapResult.vectors` ("found, continuous").
 
-    Scores use the shared rows, without seeds, anchors and rows that are matched with an anchor. If fewer than
-    k + 2 rows remain, the result is empty. ``center=False`` reproduces the paper.
+    Scores use the `held_out_split`. If it has fewer than k + 2 rows, the result is empty. ``center=False``
+    reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(source.index.isin(known_ids((source, target))))
@@ -472,15 +478,15 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
     return Split.held_out(ids, used) if len(used) < len(ids) else None
 
 
-_ROUND = 1.2e-8  # seconds per pair of rows
-_LARGE_ROUNDS = 3  # rounds over all rows
+_ROUND = 1.2e-8  # seconds per pair of rows in a round of self-learning
+_LARGE_ROUNDS = 3  # rounds of the second stage
 _STARTS = 2.1e-3  # seconds per row, for all starts from clusters
 
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
-    """The task that links two spaces, with its settings: method, seeds, anchors and rows. `pairs` are the
-    seeds, by id. Without `pairs`, `n_seeds` shared ids are drawn as seeds.
+    """The task that links two spaces. `pairs` are the seeds, by id. In a test with hidden pairs, `n_seeds`
+    shared ids are drawn as seeds if there are no `pairs`.
 
     Examples
     --------
@@ -594,8 +600,9 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """Four values: the shuffled target, the seeds, the source anchors whose partners are searched, and
-        the true pairs (source id → target id)."""
+        """The data of a test with hidden pairs: the shuffled target, the seeds, the source anchors whose
+        partners are searched, and the true pairs (source id → target id).
+        """
         shared = known_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
@@ -618,8 +625,9 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
 
 
 def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
-    """The space with only its `rows` most frequent rows, or its first rows if it has no counts, and the rows
-    with the ids in `also`. If `rows` is None, the whole space."""
+    """The space with only the `rows` most frequent rows (without counts, the first rows) and the rows with
+    the ids in `also`. If `rows` is None, the whole space.
+    """
     if rows is None or rows >= len(space):
         return space
     order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
@@ -628,8 +636,7 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 
 
 def rows_it_takes(*spaces: LatentSpace) -> str:
-    """Sentences on the number of rows that linking without pairs needs, and on the number that these spaces
-    have."""
+    """Sentences on how many rows linking without pairs needs, and how many these spaces have."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     requirement = (
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
@@ -642,8 +649,9 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe, figure="bootstrap"):
-    """A figure of matched rows and hidden pairs by round. For the published method, it shows the error by
-    step."""
+    """A figure of the shares of matched rows and of hidden pairs that are found, by round. For the published
+    method, it shows the error by step.
+    """
 
     source: SpaceSpec
     target: SpaceSpec
@@ -665,8 +673,7 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapScores(BootstrapRounds):
-    """A figure of the scores (Jaccard, MRR, cosine) with true anchors, seeds and matched anchors, and their
-    chance levels."""
+    """A figure of the `relative_scores` of the different anchors, with their chance levels."""
 
     figure: ClassVar[str] = "bootstrap-scores"
 
@@ -680,8 +687,9 @@ class BootstrapScores(BootstrapRounds):
 
 
 def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
-    """Name of a line → one value per round, 0 … 1. For the published method, the value is the error relative
-    to the first step."""
+    """Name of a line in `BootstrapRounds` → one value per round, 0 … 1. For the published method, the error
+    is divided by that of the first step.
+    """
     found = {"hidden pairs found": [r.found for r in rounds]}
     own = {"rows matched": [r.pairs / r.rows for r in rounds]}
     if method == "paper":

@@ -1,5 +1,6 @@
-"""Adapters, maps from a new model's queries to an old model's vectors, as steps that NumPy, ONNX and faiss
-can run; and as files that work without Relscope: safetensors, a NumPy script, ONNX, and a map for faiss."""
+"""Adapters: maps from the queries of a new model to the vectors of an old model. They consist of steps that
+NumPy, ONNX and faiss can run, and are exported as files that work without Relscope.
+"""
 
 from __future__ import annotations
 
@@ -93,17 +94,17 @@ class Adapter(Estimator):
     """The base class of adapters. An adapter maps new queries and old vectors into a common space, which is
     searched by cosine. It is fitted on m paired rows.
 
-    Rows are first scaled to length 1, because retrieval uses the cosine, and lengths harm every method that
-    centres. `query_steps_` map rows of the new model to the common space, `corpus_steps_` rows of the old
-    model. If old rows are searched unchanged, `corpus_steps_` are only `Unit()`.
+    Rows are first scaled to length 1, because retrieval uses the cosine, and varying lengths harm every
+    method that centres. `query_steps_` map rows of the new model to the common space. `corpus_steps_` map
+    rows of the old model; if these are searched unchanged, the only step is `Unit()`.
     """
 
     _needs_target: ClassVar[bool] = True
 
     @abstractmethod
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
-        """Compute the steps of the queries and of the corpus from unit rows in float32. `fit` adds a `Unit()`
-        before and after them.
+        """Fit to paired unit rows, and return the steps for queries and the steps for the corpus. `fit` adds
+        a `Unit()` before and after them.
         """
 
     def fit(self, new: MatrixLike, old: MatrixLike) -> Self:
@@ -207,7 +208,7 @@ class RidgeAdapter(InPlaceAdapter):
 
         def press(penalty: float) -> float:
             shrunk = values**2 / (values**2 + penalty)
-            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / m is the share of the offset
+            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / m comes from the offset
             residual = Y - (left * shrunk) @ onto
             return float(np.sum((residual / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
 
@@ -216,9 +217,10 @@ class RidgeAdapter(InPlaceAdapter):
 
 
 def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Three arrays from paired rows (k, d): their mean (d,), and two parts of the SVD P S Qᵀ of the centred
-    unit rows. These are P (k, w), and Q S (S² + λ)^(−1/2), (d, w). Rows times the latter are whitened
-    relative coordinates, up to a rotation."""
+    """The mean (d,) of unit rows (k, d), and two matrices from the SVD P S Qᵀ of the centred rows: P (k, w),
+    and Q S (S² + λ)^(−1/2) (d, w), where λ is `ridge`. Rows times the second matrix are whitened relative
+    coordinates, up to a rotation.
+    """
     if not 0 < ridge < np.inf:
         raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
     mean = rows.mean(axis=0, dtype=np.float64)
@@ -228,8 +230,8 @@ def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, n
 
 @dataclass(eq=False)
 class WhitenedRelativeAdapter(Adapter):
-    """Maps centred rows X to whitened relative coordinates X Aᵀ (K + λI)^(−1/2), K = A Aᵀ. The pairs are the
-    anchors A.
+    """Maps centred rows X to whitened relative coordinates X Aᵀ (K + λI)^(−1/2). The anchors A are the paired
+    rows, and K = A Aᵀ.
 
     A search returns rows in the same order as with `RelativeProjection(whiten=True)`. `ridge` is λ, above 0;
     1 counts as much as one average anchor.
@@ -239,9 +241,9 @@ class WhitenedRelativeAdapter(Adapter):
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         (start, P, of_new), (end, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
-        # With A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. The inner product of a query and a row
-        # stays the same if both are multiplied by U of the old model. So the corpus needs at most the old
-        # width.
+        # With the SVD A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. Inner products stay the same
+        # if queries and rows are multiplied by U of the old model. So mapped rows are at most as wide as old
+        # ones.
         return (AffineStep.between(of_new @ (P.T @ R), start),), (AffineStep.between(of_old, end),)
 
 
@@ -272,8 +274,8 @@ class CardScore:
 
 @dataclass(frozen=True)
 class Card(Reported):
-    """The record of an adapter from `relcore.base.names.ADAPTERS`: the pairs that it was fitted on, and its
-    scores.
+    """The record of how an adapter was made: its method (from `relcore.base.names.ADAPTERS`), the pairs that
+    it was fitted on, and its scores.
 
     The widths are those of the new model, of the old model, and of the searched space. Digests are the
     `digest_of` the paired rows as float32 arrays. The commit is "" outside a checkout. `candidates` and
@@ -394,7 +396,7 @@ class LoadedAdapter(Adapter):
 
 
 def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
-    """Write the file atomically. Equal adapters and cards give equal bytes.
+    """Write an adapter and its card to a file, atomically. Equal adapters and cards give equal bytes.
 
     Raises a SpaceError for a card whose widths differ from those of the adapter, and for numbers that are not
     finite.
@@ -418,8 +420,8 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
 def load(path: str | Path) -> LoadedAdapter:
     """Read the adapter from a file, or from a folder that `export` wrote.
 
-    Raises a SpaceError for another kind of file, a damaged file, shapes that contradict each other, and a
-    later layout.
+    Raises a SpaceError for another kind of file, a damaged file, contradictory shapes, and the layout of a
+    later version.
     """
     path = expand_home(path)
     path = path / FILE if path.is_dir() else path
@@ -440,8 +442,9 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
 def _steps(
     name: str, side: str, kinds: Sequence[str], width: int, end: int, tensors: dict[str, np.ndarray]
 ) -> Steps:
-    """Read the steps of a side, which map rows of width `width` to rows of width `end`. Their tensors are
-    removed from `tensors`."""
+    """Take the steps of a side from `tensors`, which loses these entries. The steps map rows of width `width`
+    to rows of width `end`.
+    """
     if unknown := set(kinds) - set(_KINDS):
         got = f"{quote(sorted(unknown)[:3])}; update Relscope"
         raise SpaceError(f"{name}: expected steps among {quote(_KINDS)}, got {got}")
@@ -473,12 +476,12 @@ def _steps(
 # ONNX
 
 OPSET = 18  # from this version on, ReduceL2 takes its axes as an input; onnxruntime supports it since 1.14
-_IR = 8  # the version of the format that belongs to it
-_LEAST_LENGTH = 1e-30  # shorter rows count as zero, and zero rows stay zero
+_IR = 8  # version of the ONNX file format that belongs to opset 18
+_LEAST_LENGTH = 1e-30  # shorter rows count as zero rows, which stay zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
-    """The steps of a side, ``"queries"`` or ``"corpus"``, as a checked ONNX model. This needs the package
+    """The ONNX model, as bytes, of the steps of a side: ``"queries"`` or ``"corpus"``. This needs the package
     onnx.
 
     The input ``rows`` is float32 (n, d) for any n. The output ``mapped`` is float32 (n, width), with rows of
@@ -557,8 +560,8 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
     return tuple(folder / name for name in written)
 
 
-# A faiss index with an adapter in front. Search programs pass queries of the new model to it, without other
-# changes.
+# A faiss index with an adapter in front, so that a search program needs no change except queries of the new
+# model.
 
 
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
@@ -579,7 +582,7 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     Raises
     ------
     SpaceError
-        An index whose vectors are not projected as the adapter needs; an index of another width.
+        An index whose vectors must be projected first; an index of another width.
 
     Examples
     --------
@@ -598,8 +601,8 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
 
     if adapter.rewrites_corpus and not projected:
         raise SpaceError(
-            "index: expected vectors projected by this adapter, which searches no vectors as they are; write"
-            " the index again with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"
+            "index: expected vectors projected by this adapter, got projected=False; write the index again"
+            " with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"
         )
     width, transforms = adapter.n_features_in_, []
     for step in adapter.query_steps_:
@@ -670,15 +673,15 @@ def adapt(
                 finite = np.isfinite(rows.vectors).all(axis=1)
                 if not finite.all():
                     raise SpaceError(
-                        f"{index.name}, row {done + np.argmin(finite) + 1:,}: expected finite numbers, as"
-                        " float32 holds them, got others; mend or remove it"
+                        f"{index.name}, row {done + np.argmin(finite) + 1:,}: expected finite"
+                        " float32 numbers, got others; mend or remove the row"
                     )
                 ids = checked_ids(rows.ids, f"{index.name}, after row {done:,}" if done else index.name)
                 hashes.append(_hash_ids(ids))
                 done += len(ids)
                 report(done, index.n, f"mapping {index.name}")
                 yield StoredRows(ids, mapped(rows.vectors), rows.payload)
-            # If an error occurs after the last block, there is still nothing under the name of the goal.
+            # Checked inside the generator: if it raises here, nothing has the name of the goal yet.
             _need_distinct_ids(index, np.concatenate(hashes))
 
         write_index(goal, blocks(), target)

@@ -14,13 +14,14 @@ import numpy as np
 
 @cache
 def adapter():
-    """The plan of the adapter, with the kinds of the steps of each side; and the tensors by the name of their
-    step."""
+    """Two values: the plan of the adapter, which lists the kinds of steps of each side; and a dict from the
+    name of a tensor, such as "queries.1.matrix", to its array.
+    """
     raw = Path(__file__).with_name("adapter.safetensors").read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8:begin])
     plan = json.loads(head.pop("__metadata__")["relscope-adapter"])
-    told = plan["checksum"]  # of the file, computed with zeros in place of the checksum
+    told = plan["checksum"]  # checksum of the file in which zeros replace the checksum
     content = raw.replace(told.encode(), b"0" * 32, 1)
     if hashlib.blake2b(content, digest_size=16).hexdigest() != told:
         raise ValueError("adapter.safetensors: expected the content that was written; copy it again")
@@ -60,9 +61,9 @@ def both(old_queries, new_queries, old_vectors):
     """Join the same queries by both models, (m, d_old) and (m, d_new), into one search that adds the scores
     of both.
 
-    The result searches corpus(old_vectors) by inner product. If the adapter rewrites the corpus, it searches
-    rows with the columns of unit(old_vectors), then those of corpus(old_vectors). Scores are scaled by their
-    variance over `old_vectors`, which are the corpus or a large sample of it.
+    Search corpus(old_vectors) with the result, by inner product. If the adapter rewrites the corpus, search
+    np.column_stack([unit(old_vectors), corpus(old_vectors)]) instead. The scores of each model are divided by
+    their standard deviation over `old_vectors`, which are the corpus or a large sample of it.
     """
     plan, _ = adapter()
     old = standardised(unit(old_queries), np.cov(unit(old_vectors).T, bias=True))
@@ -72,8 +73,8 @@ def both(old_queries, new_queries, old_vectors):
 
 
 def standardised(x, covariance):
-    """The queries (m, d), scaled so that their scores over the corpus have variance 1. If all scores of a
-    query are equal, it becomes zero.
+    """The queries x (m, d), scaled so that their inner products with corpus rows, whose covariance is given,
+    have variance 1. A query whose inner products are all equal becomes zero.
     """
     wide = x.astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))

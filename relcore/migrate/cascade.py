@@ -1,12 +1,15 @@
 """Rank the results of the old index by the new model. This needs NumPy, and apply.py beside this file.
 
-cache = Cache("cache.npy", embed)  # embed(ids) returns new vectors (m, d); any function of ids can replace
-the cache ids = ranked(old_query, new_query, search, cache)
+    cache = Cache("cache.npy", embed)
+    ids = ranked(old_query, new_query, search, cache)
 
-search(vector, n) returns the ids of the n nearest rows of the old index, by cosine, best first. Examples:
-faiss    lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0] LanceDB
-lambda vector, n: [r["id"] for r in table.search(vector).distance_type("cosine").limit(n).to_list()] a list
-ListIndex(ids, vectors)
+embed(ids) returns new vectors (m, d). The cache may be any function from ids to new vectors.
+search(vector, n) returns the ids of the n nearest rows of the old index by cosine, best first:
+
+    faiss    lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0]
+    LanceDB  lambda vector, n: [
+                 row["id"] for row in table.search(vector).distance_type("cosine").limit(n).to_list()]
+    a list   ListIndex(ids, vectors)
 """
 
 from pathlib import Path
@@ -15,10 +18,11 @@ import numpy as np
 
 
 def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapped=None):
-    """The k best ids for a query, which is given by both models: (d_old,) and (d_new,). By default,
-    candidates are those that the card names.
+    """The k best ids for a query, by both models: (d_old,) and (d_new,).
 
-    If the adapter rewrites the corpus, `mapped` must search the rows that the adapter has mapped.
+    The new model ranks n candidates. These are the results of the old query if `lists` is "old", of the
+    bridged query if it is "bridged", and of both by turns if it is "both"; n and `lists` are by default those
+    of the adapter's card. If the adapter rewrites the corpus, `mapped` must search the rewritten rows.
     """
     import apply
 
@@ -47,7 +51,7 @@ class ListIndex:
 
 class Cache:
     def __init__(self, path, embed):
-        self.path, self.embed = Path(path), embed  # an .npy file of ids and vectors, which save writes
+        self.path, self.embed = Path(path), embed  # save writes ids and vectors to this .npy file
         stored = np.load(path) if self.path.exists() else ()
         self.known = {str(one): vector for one, vector in stored}
 

@@ -1,5 +1,11 @@
-"""Measurements of a migration: nDCG, held-out pairs, cross-validation of adapters, and comparison of
-options."""
+"""Measurements of a migration: scores of search results, held-out pairs, cross-validation of adapters, and
+learning curves.
+
+An option is what an owner of an index can do about a new embedding model. "keep" searches with the old model.
+"bridge" maps queries of the new model to the old vectors by an adapter. "twice" adds the scores of both. In a
+"cascade", the new model ranks the results of the old index, so only these are embedded. "re-embed" searches
+with the new model.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import ndtri, stdtrit  # equals `scipy.stats.t.ppf`, which takes long to import
+from scipy.special import ndtri, stdtrit  # `scipy.stats`, which has the same functions, takes long to import
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
@@ -53,8 +59,8 @@ def ndcg(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray:
     .. math:: \mathrm{DCG} = \sum_{i=1}^{k} g_i / \log_2(i + 1)
 
     The DCG is divided by the DCG of the best order (Järvelin and Kekäläinen 2002, linear gains as in
-    trec_eval). `lists` has the rows (n_queries, ≥ k) in the order of the search, −1 for none. `relevance` is
-    a `relevance_matrix`.
+    trec_eval). `lists` (n_queries, ≥ k) are the row numbers that a search found, best first; −1 stands for
+    none.
     """
     discount, counts = 1 / np.log2(np.arange(2, k + 2)), np.diff(relevance.indptr)
     gains = _grades(lists[:, :k], relevance)
@@ -74,7 +80,8 @@ def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
     """For each query (m, d), the k rows of `corpus` (n, d) with the largest inner products, an array (m, k).
-    The query's `own` row (m,) is left out; −1 means that it has none.
+    If a query is itself a row of the corpus, `own` (m,) is the number of this row, which is left out,
+    otherwise −1.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
     if own is not None:
@@ -145,8 +152,8 @@ def relevance_of(
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
-    """The relevance matrix in which all other rows with the label of the query are relevant. `labels` (n,)
-    are "" for rows without a label. `queries` (m,) are row numbers.
+    """The relevance matrix (m, n) in which all other rows with the label of the query are relevant. `labels`
+    (n,) are "" for rows without a label. `queries` (m,) are row numbers.
     """
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
@@ -161,25 +168,25 @@ def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
-# The test of whether pairs belong together: held-out new rows must find their partners better than by chance,
-# and better than if the rows of one file are shifted.
+# A test that pairs belong together: new rows that are held out of a fit must find their partners better than
+# by chance, and better than if the rows of one file are shifted.
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
-_CLEAR = 3.1  # in standard errors; .001 of unrelated pairs exceed it
-_MANY, _CLEARER = 50, 4.5  # limit from this number of rows on; true pairs on Cranfield reach more than 9
+_CLEAR = 3.1  # standard errors above chance; unrelated pairs exceed them once in 1,000 times
+_MANY, _CLEARER = 50, 4.5  # a stricter limit for 50 rows or more; true pairs on Cranfield exceed 9
 _REPEATED, _REPEATED_LESS = 0.05, 0.2
 _UNIT = 1e-2
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The mean reciprocal rank of the partners of held-out rows, with its mean and its standard error by
-    chance.
+    """The mean reciprocal rank (`score`) of the partners of n held-out rows; `chance` and `error` are its
+    mean and its standard error for random ranks.
 
-    `behind` is the mean share of rows that rank behind the partner (.5 by chance). `shift` is the number of
-    rows by which partners must be shifted to rank best; `shifted` is the score with this shift.
+    `behind` is the mean share of rows that rank behind the partner (.5 by chance). If one file seems to be
+    shifted by some rows, `shift` is this number, and `shifted` is the score after it is undone.
     """
 
     score: float
@@ -199,7 +206,7 @@ class Pairing:
         )
 
     def need(self) -> None:
-        """If the pairs do not belong together, raise a SpaceError that names the shift."""
+        """Raise a SpaceError if the pairs do not belong together. It names the shift, if there is one."""
         score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
@@ -219,11 +226,11 @@ class Pairing:
 def check_pairs(
     new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
 ) -> Pairing:
-    """Test whether paired rows belong together. An adapter is fitted on each half of the pairs, and ranks the
-    partners in the other half, at eleven shifts.
+    """Test whether row i of `new` (m, d_new) and row i of `old` (m, d_old) belong together. An adapter is
+    fitted on each half of the pairs, and ranks the partners in the other half.
 
-    A shift by s pairs row i of `new` (m, d_new) with row i + s of `old` (m, d_old), in the order of the file.
-    The error uses `names`. Raises a SpaceError for fewer than 25 pairs.
+    The test is repeated with row i + s of `old` in place of row i, for shifts s from −5 to 5. Raises a
+    SpaceError, with the `names` of the two spaces, for fewer than 25 pairs.
     """
     m, reach = len(new), max(SHIFTS)
     if m < FEWEST:
@@ -233,11 +240,11 @@ def check_pairs(
             " some more"
         )
     shifts = SHIFTS if m >= FEWEST + 2 * reach else (0,)
-    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # ends have no partner at this shift
+    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # without a partner at some shift
     rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
     n = len(rows)
     odd = np.arange(n) % 2 == 1
-    sizes = np.where(odd, odd.sum(), (~odd).sum())  # number of rows that each row searches
+    sizes = np.where(odd, odd.sum(), (~odd).sum())  # number of rows among which each partner is ranked
     terms = [1 / np.arange(1, size + 1) for size in sizes]
     chance = float(np.mean([term.mean() for term in terms]))
     error = float(np.sqrt(sum(term.var() for term in terms)) / n)
@@ -265,8 +272,9 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """Cautions if the rows of the two models seem to be prepared differently: exact duplicates are much
-    more frequent in one of them, or only some rows have length 1."""
+    """Cautions for a person if exact duplicates are much more frequent among the rows of one model, because
+    its texts may have been cut.
+    """
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
     return [
@@ -292,11 +300,11 @@ MOST_FITTED = 20_000
 
 
 class PairSplit(NamedTuple):
-    """Row numbers, ascending, of the pairs to fit on and of the held-out pairs. `n_repeated` copies of fitted
-    rows are in neither.
+    """Row numbers, ascending, of the pairs to fit on and of the held-out pairs. Pairs that repeat a fitted
+    row are not held out; `n_repeated` counts them.
 
-    Fitted rows are neither used as queries nor searched, because an adapter finds the rows that it was fitted
-    on too well.
+    Fitted rows are neither used as queries nor searched, because an adapter is too good on rows that it was
+    fitted on.
     """
 
     fitted: np.ndarray
@@ -309,7 +317,8 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     drawn by a hash of their ids. Pairs that may not be scored are never held out.
 
     The source of `paired` is the old space. If `n_pairs` is 0, all pairs that are not held out are used to
-    fit. If queries are `judged`, no pair needs to be held out. Raises a SpaceError for too few pairs.
+    fit. If `judged`, there are other queries, so no pair needs to be held out. Raises a SpaceError for too
+    few pairs.
     """
     n, least = len(paired), 0 if judged else FEWEST
     if 0 < n_pairs < FEWEST or max(n_pairs, FEWEST) > n - least:
@@ -358,12 +367,12 @@ def added_scores(
     corpora: tuple[np.ndarray, np.ndarray],
     weight: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Queries and a corpus whose inner products are z_old + weight · z_new (the weighted sum of the two
-    standardised scores), up to a constant per query.
+    """Two arrays, queries and a corpus, whose inner products are z_old + weight · z_new, up to a constant per
+    query. Here z_old and z_new are the standardised scores of the two searches.
 
-    `old` (m, d_old) and the bridged queries `new` (m, d) search the two `corpora`, (n, d_old) and (n, d). If
-    both search the old vectors, these are the same object. The weight is a number, or an array with one
-    number per query (m,).
+    The old queries `old` (m, d_old) search the first of the `corpora` (n, d_old), and the bridged queries
+    `new` (m, d) the second (n, d). If both corpora are the old vectors, pass the same object twice. The
+    weight is a number, or an array with one number per query (m,).
     """
     shared = corpora[0] is corpora[1]
     spread = covariance(corpora[0])
@@ -374,12 +383,10 @@ def added_scores(
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-# The options, from cheap to expensive. "twice" means: query both models. "cascade" means: the new model ranks
-# the results of the old index.
+# from cheap to expensive
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
 ADAPTED = ("bridge", "twice", "cascade")  # the options that depend on the adapter
 
-# Cascade: the old index gives candidates, which are ranked by new vectors; only candidates are embedded.
 
 N_CANDIDATES = 50
 
@@ -398,7 +405,9 @@ class Candidates(NamedTuple):
 
 
 def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """The first n distinct rows (q, n), −1 for none, if the lists (q, ≥ n) are read by turns."""
+    """For each query, the first n distinct rows when its `lists`, each (q, ≥ n), are read by turns: an array
+    (q, n), −1 for none.
+    """
     rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
     order = np.argsort(rows, axis=1, kind="stable")
     ascending = np.take_along_axis(rows, order, axis=1)
@@ -424,8 +433,8 @@ def rerank(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: i
 
 
 class Sides(NamedTuple):
-    """The queries and the corpus of each search: by the old model, through the adapter, and by the new model.
-    If some rows have no new vector, the corpus of the new model is None.
+    """The queries and the corpus of three searches: by the old model, through the adapter, and by the new
+    model. If some rows have no new vector, the last corpus is None.
     """
 
     old: tuple[np.ndarray, np.ndarray]
@@ -466,8 +475,9 @@ class RetrievalTask:
     candidates: Candidates = Candidates()
 
     def score(self, lists: np.ndarray, k: int = K) -> np.ndarray:
-        """The nDCG@k of each query, (q,). Without judgements, the share of the k neighbours by the new model
-        that were found."""
+        """The nDCG@k of each query, (q,), for the rows that it finds (q, ≥ k). If nothing is judged, the
+        share of the k neighbours by the new model that it finds.
+        """
         return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
 
     def chance(self, lists: np.ndarray, k: int = K, random_state: int = 0) -> float:
@@ -498,11 +508,11 @@ class RetrievalTask:
         options: tuple[str, ...] = OPTIONS,
         find: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """The rows (q, k) that each option finds, as `search`, but with these queries and corpora. The
-        cascade still ranks by the new vectors of the task.
+        """The same as `search`, with the given queries and corpora, such as compressed ones. A cascade still
+        ranks by the new vectors of the task.
 
-        `find` replaces `relcore.migrate.evaluate.search`. Its arguments are the name of the side (or
-        "twice"), the queries, the corpus and the depth.
+        `find` replaces the function `relcore.migrate.evaluate.search`. Its arguments are the name of the side
+        ("old", "bridged", "new" or "twice"), the queries, the corpus, and the number of rows to find.
         """
         find = find or (lambda _, queries, corpus, depth: search(queries, corpus, depth, self.own))
         is_new, found = self.new_corpus is not None, {}
@@ -554,8 +564,9 @@ class RetrievalTask:
 
 
 class QueryScores(NamedTuple):
-    """The score of each query (q,), and the deviations (s,) of the mean score for other draws of the
-    pairs."""
+    """The score of each query (q,), and the deviations (s,) of the mean score when the adapter is fitted on
+    other draws of the pairs.
+    """
 
     queries: np.ndarray
     moved: np.ndarray | float = 0.0
@@ -564,8 +575,8 @@ class QueryScores(NamedTuple):
 class Bootstrap:
     """Means over queries, and differences of means, with 95 % intervals over queries and draws of the pairs.
 
-    All means use the same 2,000 resamples of the queries. A draw of the pairs adds a normal deviation, whose
-    covariance is that of the `splits` deviations.
+    All means use the same 2,000 resamples of the queries. To each, a normal deviation is added, with the
+    covariance of the deviations `moved`; their number is `splits`.
     """
 
     def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
@@ -578,8 +589,8 @@ class Bootstrap:
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The mean of numbers from `least` to 1, with its 95 % bootstrap interval.
 
-        If all queries have the same score, this interval has no width. Then it is replaced by the exact
-        interval of a share of 0.
+        If all queries have the same score, this interval would have no width. Then its width is that of the
+        exact binomial interval for 0 of q.
         """
         n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
@@ -606,8 +617,8 @@ MOST_TRIAL_ROWS = 100_000
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
 ) -> tuple[RetrievalTask, tuple[str, ...], list[str]]:
-    """Three values: the retrieval task of judged queries, on at most 100,000 rows of the old corpus,
-    including the pairs; the ids of the queries; and cautions.
+    """Three values: the retrieval task of judged queries, on at most 100,000 rows of the old corpus; the ids
+    of the queries; and cautions.
 
     Raises a SpaceError if there are no queries, and if no known row is relevant to a known query.
     """
@@ -645,12 +656,11 @@ def judged_trial(
 def held_out_trial(
     paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0
 ) -> RetrievalTask:
-    """The retrieval task in which at most 2,000 held-out pairs are the queries. They search the held-out
-    rows.
+    """The retrieval task in which at most 2,000 held-out pairs are the queries, and search all held-out rows.
 
-    If `relevance` is "labels", all rows with the label of the query are relevant. This needs enough rows that
-    share one of at least two labels. If it is "neighbours", the k nearest rows by the new model are relevant.
-    Raises a SpaceError for too few held-out rows.
+    If `relevance` is "labels", all rows with the label of the query are relevant. If it is "neighbours", or
+    fewer than 25 queries or 2 labels remain, the k nearest rows by the new model are relevant. Raises a
+    SpaceError for too few held-out rows.
     """
     if len(parts.held_out) < FEWEST:
         got = f"{len(parts.held_out)} that repeat no fitted row; embed more rows"
@@ -690,16 +700,15 @@ class Pairs(NamedTuple):
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
 
-# The cross-validated choice of adapter and weight: for each query, both are chosen on other queries.
+# Adapter and weight are chosen by cross-validation over queries: for each query, by other queries.
 
 FOLDS = 5
 MOST_CHOICE_ROWS = 10_000
-USUAL = "inverse"  # in most cases, the best adapter that leaves the corpus unchanged
-WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # if several are equally good, the first is chosen
-# Standard errors that are subtracted from a gain. The first number is for the gain of an adapter over the
-# usual adapter. The second is for the gain of a weight over keeping, because results must not get worse. It
-# is also for adapters if only the neighbours by the new model are known, and for adapters that rewrite the
-# corpus.
+USUAL = "inverse"  # mostly the best of the adapters that leave the corpus unchanged
+WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good weights, the first is chosen
+# Standard errors that are subtracted from a mean gain, so that a gain by chance does not count. The smaller
+# number is for the gain of an adapter over the usual one. The larger one is for the gain of a weight over
+# keeping the old model, for adapters that rewrite the corpus, and for any adapter without judgements.
 _BY_CHANCE, _CAUTIOUS = 0.5, 2.0
 
 
@@ -717,8 +726,8 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """The adapter and the weight that all queries choose, the candidates (best first), and the rows that each
-    option finds.
+    """The adapter and the weight with the best scores on all queries, the candidate adapters (best first),
+    and the rows that each option finds.
 
     `weight` is the weight of the bridged search; the old search has weight 1. `found` has the rows (q, k) of
     each option.
@@ -733,14 +742,14 @@ class CrossFitted:
 def cross_fitted(
     trial: RetrievalTask, fits: Mapping[str, Adapter], k: int = K, random_state: int = 0
 ) -> CrossFitted:
-    """Choose the best adapter for a bridge, and the best weight to query both models with it, by
-    cross-validation over queries.
+    """Choose the best of the fitted adapters for a bridge, and the best weight to query both models with it,
+    by cross-validation over queries.
 
-    The best adapter has the largest gain over the usual adapter, after some standard errors are subtracted;
-    the best weight has the largest gain over keeping. An adapter that rewrites the corpus is chosen only if
-    it is better by two standard errors than the best of all others. The results of a query use what the
-    queries in the four other folds choose, so that its score is not optimistic. Without judgements, the
-    weight is 1. At most 10,000 rows are searched for this choice.
+    The best adapter has the largest mean gain over the usual adapter, after some standard errors are
+    subtracted; the best weight has the largest gain over the option "keep". An adapter that rewrites the
+    corpus must be better by two standard errors than the best of all others. Each query is searched with the
+    choice of the queries in the four other folds, so that its score is not optimistic. Without judgements,
+    the weight is 1. Choices are made on at most 10,000 rows.
     """
     small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
     folds = np.random.default_rng(random_state).permutation(q) % FOLDS
@@ -785,18 +794,19 @@ def cross_fitted(
 
 
 def _best(gains: np.ndarray, margin: float) -> int:
-    """The index of the candidate, of c, whose `gains` (c, q) have the largest mean, after some standard
-    errors are subtracted."""
+    """The index of the candidate whose `gains` (c, q) over q queries have the largest mean, after `margin`
+    standard errors are subtracted.
+    """
     return int(np.argmax(gains.mean(axis=1) - margin * gains.std(axis=1) / np.sqrt(gains.shape[1])))
 
 
 def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
-    """The choice of all queries; and for each query (q,), the choice of the queries in other folds."""
+    """The choice by all queries; and an array (q,), for each query the choice by those in other folds."""
     return choice(folds >= 0), np.array([choice(folds != fold) for fold in range(FOLDS)])[folds]
 
 
-# A jackknife measures how a score varies with the draw of the pairs. Fits on half of the pairs would vary too
-# little if half of the pairs are too few to learn anything.
+# A jackknife measures how a score varies with the draw of the pairs. Fits on halves would vary too little
+# where half of the pairs teach an adapter nothing.
 
 PARTS = 10
 _MOST_MOVED = 500
@@ -810,11 +820,11 @@ def jackknife_deviations(
     k: int = K,
     random_state: int = 0,
 ) -> dict[str, np.ndarray]:
-    """For each option, the jackknife deviations (10,) of its mean score: one for each tenth of the pairs that
-    is left out.
+    """For each option, deviations (10,) of its mean score: one for each tenth of the pairs that is left out
+    of the fit.
 
-    Their mean square estimates the variance of the difference between two draws of as many pairs, which is
-    twice the variance of one draw. So the interval covers the value of another draw.
+    They are scaled so that their mean square estimates the variance of the difference between two draws of
+    the pairs. So an interval with this variance covers the score after another draw.
     """
     small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state).with_fewer_queries(_MOST_MOVED)
     parts = np.empty(len(pairs.ids), dtype=np.int64)
@@ -829,17 +839,17 @@ def jackknife_deviations(
     }
 
 
-# Quality by number of pairs: each adapter is fitted on 25 to 2,500 pairs, in several draws.
-
-# For any number of pairs, the curve takes at most as long as a single fit on 53,000 pairs.
+# Learning curves: scores by number of pairs. With these sizes and a dozen draws, they take at most as long as
+# one fit on 53,000 pairs.
 SIZES = (25, 50, 100, 250, 500, 1000, 2500)
 MOST_CURVE_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A point of a learning curve: the mean score of an option over draws, for a number of pairs. The 95 %
-    interval is for a single draw."""
+    """A point of a learning curve: the mean score of an option with adapters that are fitted on `draws`
+    samples of `n_pairs` pairs. The 95 % interval is for a single sample.
+    """
 
     n_pairs: int
     adapter: str
@@ -862,12 +872,12 @@ def curve_of(
     random_state: int = 0,
     report: Progress = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Learning curves: the mean score of each adapter for each number in `sizes` that is below the number of
-    pairs. For all pairs, there is a score of each adapter except the first.
+    """The points of learning curves: the score of each adapter for each number of pairs in `sizes`, and for
+    all pairs. The first adapter has no point for all pairs, because the result of the migration has it.
 
     At most 20,000 rows are searched. In a draw, the pairs of a smaller size are part of those of a larger
-    size. Each adapter is used as a bridge. The first adapter is also used to query both models, with the
-    weight that was chosen with all pairs. If `sizes` is empty, there are no points.
+    size. Each adapter is used as a bridge; the first one is also used for the options "twice", with this
+    `weight`, and "cascade". If `sizes` is empty, there are no points.
     """
     if not sizes:
         return ()

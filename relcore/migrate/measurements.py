@@ -1,6 +1,6 @@
-"""Further measurements of a migration: its effect on a similarity threshold, with a map of scores that
-restores the threshold; the options with cheaper indexes (int8, binary or shorter vectors), scored by the same
-judgements; and blind judging of two lists of five rows.
+"""Further measurements of a migration. A map of scores restores a similarity threshold after a change of
+model. The options are also scored with cheaper indexes (int8, binary or shorter vectors). A person judges the
+results of two options without knowing which is which.
 """
 
 from __future__ import annotations
@@ -46,20 +46,19 @@ from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement, row_keys
 
-FEWEST_QUERIES = 10  # number of queries in each half of the split
+FEWEST_QUERIES = 10  # queries to fit a map of scores on, and queries to evaluate it on
 MOST_ROWS = 4000
 _PERMUTATIONS = 100
 _KNOTS = 256
-_PER_QUERY = 10  # number of rows per query that reach the default threshold
+_PER_QUERY = 10  # the default threshold is reached by this many rows per query
 
 
 @dataclass(frozen=True, eq=False)
 class ScorePairs:
-    """Cosines (q, n) of the same queries and rows in the old and in the new system; NaN if the row is the
+    """Cosines (q, n) of the same queries and rows by the old and by the new model; NaN if the row is the
     query itself.
 
-    All rows are included, not only the nearest ones of one system, because these have lower cosines in the
-    other system.
+    All rows are included, because the nearest rows by one model have lower cosines by the other.
     """
 
     old: np.ndarray
@@ -107,7 +106,7 @@ class ScoreMap:
         Raises
         ------
         SpaceError
-            Fewer than two scores; numbers of scores that differ; new scores that are all equal.
+            Fewer than two scores; unequal numbers of old and new scores; new scores that are all equal.
         """
         from sklearn.isotonic import IsotonicRegression
 
@@ -118,14 +117,14 @@ class ScoreMap:
                 f" and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
-        # There are at most 512 knots. Half of them become denser towards the upper end, where thresholds are.
+        # Keep at most 512 knots: half evenly spaced, half denser towards the upper end, where thresholds are.
         n = len(fitted.X_thresholds_)
         places = np.r_[np.linspace(0, n - 1, _KNOTS), n - np.geomspace(1, n, _KNOTS)]
         knots = np.unique(places.round().astype(int).clip(0, n - 1))
         return cls(*(part[knots].astype(float) for part in (fitted.X_thresholds_, fitted.y_thresholds_)))
 
     def threshold(self, old: float) -> float:
-        """The smallest new score whose mapped score reaches an old threshold; infinite if there is none."""
+        """The smallest new score that is mapped to at least this old score; infinite if there is none."""
         reached = np.flatnonzero(self.old >= old)
         if not len(reached):
             return float("inf")
@@ -138,11 +137,11 @@ class ScoreMap:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdOutcome:
-    """The effect of a change of model on a threshold, and the effect of the map that restores it, both on
-    held-out queries.
+    """The decisions of a similarity threshold before a change of model, after it, and after it with a map of
+    scores, on held-out queries.
 
-    An error is the share of wrong decisions among the pairs of a query and a row that are accepted by the old
-    or the new decision (1 − Jaccard index).
+    A decision accepts the pairs of a query and a row whose score reaches the threshold. An error is 1 − the
+    Jaccard index of the pairs accepted by the old scores and those accepted by the new ones.
 
     Attributes
     ----------
@@ -156,7 +155,7 @@ class ThresholdOutcome:
         The error if the old threshold is applied to new scores, and the error if it is applied to mapped
         scores.
     change : Interval
-        Change of the error, paired by query.
+        Change of the error by the map, paired by query.
     chance, chance_low : float
         Mean and 2.5 % quantile of the error after the map, if each query gets the new scores of another
         query.
@@ -210,11 +209,11 @@ def score_pairs(
     own: np.ndarray | None = None,
     random_state: int = 0,
 ) -> ScorePairs:
-    """The scores of every query with every row, in both systems. If there are more than 4,000 rows, this many
-    are drawn at random.
+    """The cosine of every query with every row, by both models. If there are more than 4,000 rows, 4,000 are
+    drawn at random.
 
-    Each system has queries (q, d) and rows (n, d) of any length. `own` (q,) is the index of the row that is
-    the query itself.
+    `old` and `new` are pairs of queries (q, d) and rows (n, d), of any length. `own` (q,) is the index of the
+    row that is the query itself.
     """
     n = len(old[1])
     rows = np.arange(n)
@@ -229,8 +228,8 @@ def score_pairs(
 
 
 def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
-    """Fit the score map on half of the queries, and evaluate it on the other half. A hash of their numbers
-    splits them.
+    """Fit the map of scores on half of the queries, and evaluate it on the other half. Hashes decide the
+    halves.
 
     Raises a SpaceError for fewer than 10 queries in a half, and for a threshold outside −1 … 1.
     """
@@ -247,7 +246,7 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
     mapped = score_map(judging.new)
     truth, before, after = (
         scores >= threshold for scores in (judging.old, judging.new, mapped)
-    )  # NaN passes no threshold
+    )  # NaN reaches no threshold
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
     permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
@@ -284,7 +283,9 @@ def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """For each query (q,), the ratio of wrong decisions to accepted ones, linearised."""
+    """For each query (q,), its part of the error. The mean over queries is the error of all; each part is a
+    linear approximation, so that a mean over parts has a standard error.
+    """
     wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
     if not either.any():
         return np.zeros(len(wrong))
@@ -292,7 +293,7 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return ratio + (wrong - ratio * either) / either.mean()
 
 
-MOST_JUDGED = 500  # queries; with 20,000 rows, each matrix of scores takes 40 MB
+MOST_JUDGED = 500  # queries at most; with 20,000 rows, a matrix of scores then takes 40 MB
 MOST_SEARCHED = 20_000
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
@@ -304,7 +305,8 @@ class ThresholdChange(
 ):
     """The task that restores a similarity threshold of the old model after bridging or re-embedding.
 
-    It uses the pairs and the queries of a migration. `adapter` is named in the result of this migration.
+    It uses the pairs and the queries of `migration`. `adapter` is the one that the result of this migration
+    names.
     """
 
     migration: Migration
@@ -325,8 +327,8 @@ class ThresholdChange(
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> ThresholdOutcome:
-        """Fit and evaluate the score map. Raises the same errors as `Migration.run`, and a SpaceError for
-        re-embedding if rows lack a new vector.
+        """Fit and evaluate the map of scores. Raises a SpaceError as `Migration.run`; also if the system is
+        "re-embed" and some rows lack a new vector.
         """
         state = self.migration.random_state
         report(0, 2, "fitting the adapter")
@@ -350,8 +352,7 @@ class ThresholdChange(
         return restore_threshold(pairs, threshold, state)
 
 
-# A cheaper index: each option of a migration with int8, binary or shorter vectors, scored by the same
-# judgements.
+# The options with cheaper indexes.
 
 RESCORED = 100  # rows of a binary search that are ranked again by full vectors
 MOST_COMPRESSED_QUERIES = 500
@@ -367,25 +368,25 @@ class Codes(NamedTuple):
 
 
 def _int8(corpus: np.ndarray) -> Codes:
-    """Codes of whole numbers from −127 to 127, with one scale for each dimension."""
+    """Vectors rounded to 255 steps per dimension."""
     scale = np.maximum(np.abs(corpus).max(axis=0), 1e-30) / 127
     return Codes(np.round(corpus / scale) * scale, lambda Q: Q, corpus.shape[1])
 
 
 def _binary(corpus: np.ndarray) -> Codes:
-    """Codes with the signs of centred rows. Queries keep their numbers."""
+    """The signs of centred rows. Queries stay unchanged."""
     signs = np.where(corpus >= corpus.mean(axis=0), np.float32(1), np.float32(-1))
     return Codes(signs, lambda Q: Q, corpus.shape[1] / 8)
 
 
 def _first_dimensions(corpus: np.ndarray, part: int) -> Codes:
-    """Codes with the first d / `part` dimensions, scaled to length 1."""
+    """The first d / `part` dimensions of the rows, scaled to length 1."""
     d = max(1, corpus.shape[1] // part)
     return Codes(unit_rows(corpus[:, :d]), lambda Q: np.ascontiguousarray(Q[:, :d]), 4 * d)
 
 
 def _principal(corpus: np.ndarray, part: int) -> Codes:
-    """Codes with the first d / `part` principal components of the corpus."""
+    """The first d / `part` principal components of the rows."""
     d = max(1, corpus.shape[1] // part)
     axes = np.linalg.eigh(covariance(corpus))[1][:, ::-1][:, :d].astype(np.float32)
     return Codes((corpus - corpus.mean(axis=0)) @ axes, lambda Q: Q @ axes, 4 * d)
@@ -412,8 +413,8 @@ FORM_TITLES = {
 def compressed_lists(
     trial: RetrievalTask, sides: Sides, codes: Sequence[Codes | None], form: str, weight: float, k: int = K
 ) -> dict[str, np.ndarray]:
-    """The rows (q, k) that each option finds if its index holds codes instead of full vectors. A cascade
-    still ranks by full vectors.
+    """The rows (q, k) that each option finds if its index holds codes instead of full vectors. `codes` are
+    those of the three corpora of `sides`; None where a corpus is missing.
     """
     coded = [
         side if made is None else (made.queries(side[0]), made.rows)
@@ -431,8 +432,9 @@ def compressed_lists(
 
 @dataclass(frozen=True)
 class Compressed:
-    """An option with one form of its index: its score, the change from full vectors, and the bytes of a
-    row."""
+    """The mean score of an option with one form of its index, the change against full vectors, and the bytes
+    of a row.
+    """
 
     option: str
     form: str
@@ -474,8 +476,7 @@ class CheaperIndexes(Reported):
         return f"Smallest index that is not clearly worse than full vectors: {told or 'none'}."
 
     def report(self) -> Report:
-        """A report with the bytes of a row, the score, and the change from full vectors, for each option and
-        form."""
+        """A report with one line per option and form: bytes of a row, score, change against full vectors."""
         rows = [
             (one.option, one.form, one.row_bytes, one.score, *vars(one.change).values()) for one in self.rows
         ]
@@ -495,7 +496,7 @@ class CheaperIndexes(Reported):
 
 @dataclass(frozen=True, kw_only=True)
 class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title="A cheaper index"):
-    """Score each option of a migration on a cheaper index, by the judgements of the migration.
+    """The task that scores each option of a migration with each form of a cheaper index.
 
     `adapter` and `weight` are those of the result of the migration. At most 500 queries and 20,000 rows are
     used.
@@ -512,14 +513,14 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> CheaperIndexes:
-        """Search all forms of all indexes. Raises a SpaceError as `Migration.run`."""
+        """Search all indexes in all forms. Raises a SpaceError as `Migration.run`."""
         ground, k = self.migration.ground(spaces, checked=True), self.migration.k
         trial = ground.trial.with_fewer_queries(MOST_COMPRESSED_QUERIES)
         trial = trial.with_fewer_rows(MOST_CURVE_ROWS, self.migration.random_state)
         sides = trial.sides(ground.pairs.fit(self.adapter))
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
         if not trial.is_judged:
-            full.pop("re-embed", None)  # the relevant rows are those that it finds
+            full.pop("re-embed", None)  # without judgements, what it finds is relevant by definition
         bootstrap, found = Bootstrap(len(trial.old_queries)), []
         for number, (form, encode) in enumerate(FORMS.items()):
             report(number, len(FORMS), FORM_TITLES[form])
@@ -538,7 +539,7 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
         return CheaperIndexes(tuple(found), metric, len(trial.old_queries), len(trial.rows))
 
 
-# Charts of a migration: quality by number of pairs, and scores before and after a map.
+# Figures of a migration.
 
 
 def threshold_table(outcome: ThresholdOutcome) -> pd.DataFrame:
@@ -576,7 +577,7 @@ class MigrationChart(SpacesRecipe, figure="migration-options"):
 
 @dataclass(frozen=True, kw_only=True)
 class CascadePrice(MigrationChart, figure="cascade-price"):
-    """A figure of the number of rows that a cascade embeds, by the length of the log of queries."""
+    """A figure of the number of rows that a cascade embeds, by the number of queries in the log."""
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         if (price := self.computed(result).price) is None:
@@ -643,8 +644,8 @@ def chart_of(result: MigrationResult) -> Lines:
     )
 
 
-# Blind judging: a judge says which of two lists of five rows answers a query better, and a test says when
-# the answers decide.
+# Blind judging: a person sees, for each query, the five rows of two options, and says which are better. A
+# sequential test ends this when the answers suffice.
 
 SHOWN, MOST, DEPTH = 5, 50, 10
 EARLY, LEVEL = 0.0045, 0.05
@@ -665,7 +666,7 @@ class BlindQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a judge to a question: which rows are better, and the rows that were shown."""
+    """The answer of a judge to a question: the rows that were shown, and which of them are better."""
 
     query: str
     keep: tuple[str, ...]
@@ -690,13 +691,14 @@ class BlindAnswers:
 def questions(
     result: MigrationResult, ids: np.ndarray, option: str, random_state: int = 0
 ) -> tuple[BlindQuestion, ...]:
-    """The questions for a judge: at most 50 queries. Queries whose two lists differ most come first. A hash
-    of the query decides which list is on the left.
+    """The questions for a judge, at most 50, which compare the old model with `option`. Queries whose two
+    lists differ most come first. A hash of the query decides which list is on the left.
 
     `ids` (n,) are the ids of the old space. Queries with the same five rows in both lists are left out. Lists
-    are compared by their average overlap (Webber et al. 2010) down to rank 10. This was tested with simulated
-    judges who know the relevant rows, on 70 % of the queries of Cranfield, with five pairs of models whose
-    nDCG@10 differs by .10 to .12. The judges were right in 196 of 200 draws; with random queries, in 166.
+    are compared by their average overlap (Webber et al. 2010) down to rank 10. This order was tested on
+    Cranfield with simulated judges who know the relevant rows, for five pairs of models whose nDCG@10 differs
+    by .10 to .12. They preferred the better model in 196 of 200 draws of queries; with queries in random
+    order, in 166.
     """
     order, sides = (row_keys(result.queries, f"{what} {option}", random_state) for what in ("judge", "side"))
     lists, asked = [result.found[name][:, :DEPTH] for name in ("keep", option)], []
@@ -710,11 +712,11 @@ def questions(
 
 
 def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The average overlap (q,) of two ranked lists (q, k). For each depth, take the share of rows that both
-    lists have down to it; the result is the mean over all depths.
+    """The average overlap (q,) of two ranked lists (q, k): the share of rows among the first i that both
+    lists have, averaged over i = 1 … k.
     """
     ranks = np.arange(first.shape[1])
-    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # weight of a row that both lists have from here on
+    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # what a row in both lists adds, by the lower of its ranks
     same = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
     return (same * later[np.maximum.outer(ranks, ranks)]).sum((1, 2)) / len(ranks)
 
@@ -722,10 +724,10 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def with_answers(
     result: MigrationResult, ids: np.ndarray, answers: BlindAnswers, random_state: int = 0
 ) -> MigrationResult:
-    """The result of the migration with the verdict of the answers. Its sentence also has the measured
-    numbers.
+    """The result of the migration with the verdict of a judge's answers. Its sentence keeps the measured
+    scores.
 
-    Raises a SpaceError if no answer concerns the rows that this result found.
+    Raises a SpaceError if no answer is about the rows of this result.
     """
     option = answers.option
     found = tally(questions(result, ids, option, random_state) if option in result.found else (), answers)
@@ -736,8 +738,7 @@ def with_answers(
             " that were judged?"
         )
     verdict, told = found.verdict(), result.verdict.sentence
-    # The measured numbers, without the earlier verdict (from labels or judged queries, or that there is
-    # none).
+    # Keep the measured scores, and leave out the verdict before them.
     measured = told.partition(": ")[2] if result.relevance != NEIGHBOURS else told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
     return replace(result, verdict=replace(verdict, sentence=sentence))
@@ -745,8 +746,9 @@ def with_answers(
 
 @dataclass(frozen=True)
 class Tally:
-    """The counts of answers, the p-value of the answers that prefer one option, and the next question (None
-    at the end)."""
+    """The counts of answers that prefer the old model, the other option, or neither; the p-value of the
+    sequential test; the next question (None at the end); and the number of questions that are left.
+    """
 
     option: str
     keep: int
@@ -765,7 +767,7 @@ class Tally:
         return self.question is None and self.p <= LEVEL
 
     def verdict(self) -> Verdict:
-        """The verdict of the answers, with its sentence. Before the end, it has no option."""
+        """The verdict of the answers. Before the end of the test, its option is ""."""
         told = f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
         told += f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p ="
         told += f" {short(self.p)})"
@@ -778,9 +780,9 @@ class Tally:
 
 
 def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
-    """Count the answers to these questions.
+    """Count the answers to the questions `asked`.
 
-    Answers on rows that differ from those of the question are left out; so are answers after the end.
+    An answer counts only if it was given for the same rows, and before the end of the test.
     """
     said = {(one.query, one.keep, one.other): one.preferred for one in answers.answers}
     counts, waiting = Counter(keep=0, other=0, equal=0), []
@@ -800,10 +802,10 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
 
 class SignTest(NamedTuple):
     """The sequential sign test after n answers that prefer one of the two options. Both arrays are (n + 1,):
-    entry i is for i answers that prefer the new option.
+    entry i is for i answers that prefer the other option to the old model.
 
-    `ends` says whether the test ends after these answers. `p` is a probability for a fair coin: that the test
-    has ended earlier, or that the count is at least as far from n / 2.
+    `ends` says whether the test ends now. `p` is the p-value: the probability, if each answer is a fair coin,
+    that the test ends earlier or that the count is at least as far from n / 2.
     """
 
     ends: np.ndarray
@@ -815,9 +817,9 @@ def sequential_test() -> tuple[SignTest, ...]:
     """The sign tests after 0, 1, …, 50 answers. The p-values are computed over all paths of a fair coin, so
     they account for earlier looks.
     """
-    from scipy.special import bdtr  # equals `scipy.stats.binom.cdf`, which takes long to import
+    from scipy.special import bdtr  # `scipy.stats`, which has the same function, takes long to import
 
-    paths, ended, found = np.ones(1), 0.0, []  # probability of each count if the test has not ended
+    paths, ended, found = np.ones(1), 0.0, []  # paths: probability of each count before the test ends
     for n in range(MOST + 1):
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)

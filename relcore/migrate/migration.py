@@ -1,5 +1,4 @@
-"""The task of a migration: measure its options, and recommend one (keep, bridge, query both models, cascade,
-re-embed)."""
+"""The task of a migration: measure its options (see `relcore.migrate.evaluate`), and recommend one."""
 
 from __future__ import annotations
 
@@ -72,11 +71,11 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The recommendation. `option` is the recommended option, "" if nothing is judged. It is clear if no
-    other option can be worth its cost.
+    """The recommendation. `option` is the recommended option, "" if nothing is judged. `is_clear` is False if
+    another option may be better.
 
-    `sentence` is the answer, a colon, and the reason. `headline` is shorter: the answer, then the reason; ""
-    if there is none.
+    `sentence` has the recommendation, a colon, and all scores. `headline` is a shorter text; "" if there is
+    none.
     """
 
     option: str
@@ -85,15 +84,14 @@ class Verdict:
     headline: str = ""
 
 
-LEFT_OUT = "left out"  # cautions with these words need no attention
+LEFT_OUT = "left out"  # a caution with these words is not highlighted
 _SAID = ("no", "yes")
-WORTH_A_CHANGE = 0.01  # of nDCG; a more expensive option whose gain is surely smaller is not worth a change
-_QUERIES = 100  # queries in a small log; if these can ask for every row, a cascade saves nothing
+WORTH_A_CHANGE = 0.01  # least gain of nDCG that is worth the cost of a more expensive option
+_QUERIES = 100  # a cascade that may embed all rows for this many queries saves nothing
 
 
 def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
-    """Whether the candidates of `_QUERIES` queries can be the whole corpus, so that a cascade saves
-    nothing."""
+    """Whether a cascade may embed the whole corpus for only `_QUERIES` queries."""
     return n_candidates * _QUERIES >= n_corpus
 
 
@@ -104,10 +102,10 @@ def _can_embed_all(n_candidates: int, n_corpus: int) -> str:
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
     """Choose an option, and name the options that are too close to call. A more expensive option is chosen
-    only if it is clearly better. An option is not too close to call in two cases: it differs at the 95 %
-    level, or it costs more and gains less than `WORTH_A_CHANGE`.
+    only if it is clearly better. Another option is too close to call if the 95 % interval of its gain holds
+    0; but a more expensive one must also be able to gain `WORTH_A_CHANGE`.
 
-    `scores` has the score of each query (q,), by option. Options that find the same rows are not compared.
+    `scores` has the score of each query (q,), by option. Options with equal scores are not compared.
     """
     chosen = OPTIONS[0]
     for dearer in OPTIONS[1:]:
@@ -134,9 +132,9 @@ def verdict_of(
     price: Price | None = None,
     n_corpus: int = sys.maxsize,
 ) -> Verdict:
-    """The verdict of `decide`, with its sentence and the price of a cascade. `on` names the data. Without
-    judgements, no option is chosen. A cascade that saves too little is not chosen. If there is no log, a
-    cascade is not chosen either if `_QUERIES` queries can ask for all rows.
+    """The verdict of `decide`, with its sentences. `on` describes the data. Without judgements, no option is
+    chosen. A cascade is not chosen if a log of queries (`price`) shows that it saves too little. Without a
+    log, it is not chosen if it `saves_nothing`.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     cost = f"; {price.describe()}" if price else ""
@@ -237,11 +235,11 @@ def _change(gain: Interval | None) -> str:
 
 @dataclass(frozen=True)
 class OptionScore:
-    """The score of an option: its mean over all queries, the 95 % interval, and the chance level.
+    """The mean score of an option over all queries, its 95 % interval, and its chance level.
 
     Intervals are over queries and draws of the pairs. For the chance level, each query gets the list of
-    another query. `to_keep` and `to_reembed` are differences from these options, on the same queries. They
-    are None for the option itself; `to_reembed` is also None if re-embedding is not measured.
+    another query. `to_keep` and `to_reembed` are the score minus that of the options "keep" and "re-embed".
+    Each is None for that option itself, and if that option is not measured.
     """
 
     option: str
@@ -260,8 +258,8 @@ class MigrationResult(Reported):
     Attributes
     ----------
     options : tuple of OptionScore
-        The options keep, bridge and twice; also cascade, if the searched rows have new vectors; also
-        re-embed, if they have new vectors and anything is judged.
+        The scores of keep, bridge and twice; if all searched rows have new vectors, also of cascade and (with
+        judgements or labels) of re-embed.
     weight : float
         Weight of the bridged search; the old search has weight 1. Without judgements, it is always 1.
     candidates : tuple of Candidate
@@ -269,22 +267,23 @@ class MigrationResult(Reported):
     relevance : "judgements", "labels" or "neighbours"
         Which rows are relevant: judged rows, rows of the same label, or the nearest rows of the new model.
     k, n_pairs, n_rows : int
-        Depth of the lists; number of pairs that the adapter was fitted on; number of rows that were searched.
-    queries : q ids
+        Number of results per query that are scored; number of pairs that the adapter was fitted on; number of
+        rows that were searched.
+    queries : tuple of q ids
     scores : option → array (q,)
         nDCG@k of each query. Without judgements, the share of the k neighbours by the new model that were
         found.
     found : option → array (q, k)
-        Row numbers in the old space, best first; −1 for none. Without judgements, re-embed is included,
-        without a score, if it can be measured.
+        Row numbers in the old space, best first; −1 for none. Without judgements, the rows of re-embed are
+        here, too, although it has no score.
     relevant_query, relevant_row : arrays (j,)
-        Positions of queries, and the row numbers in the old space that are relevant to these queries.
+        The relevant rows: for each, the index of the query, and the row number in the old space.
     pairs : array (m,)
         Row numbers, in the old space, of the pairs that the adapter was fitted on.
     candidate_lists, n_candidates : str, int
-        Which rows a cascade ranks, see `Candidates`.
+        The rows that a cascade ranks, see `Candidates`.
     price : Price or None
-        The number of rows that a cascade embeds for the queries, with details. None without queries.
+        The number of rows that a cascade embeds for the queries. None if held-out pairs are the queries.
     n_corpus : int
         Number of rows of the old space.
     widths : tuple of int
@@ -326,7 +325,8 @@ class MigrationResult(Reported):
 
     def table(self) -> pd.DataFrame:
         """A table with one row per option: score, interval, chance level, differences from keep and re-embed,
-        and weight."""
+        weight, and cost.
+        """
         rows = []
         for one in self.options:
             row = {"option": TITLES[one.option], "score": one.value}
@@ -343,7 +343,7 @@ class MigrationResult(Reported):
         """The cost of an option, including the pairs of its adapter."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
-        bridged = mapped or old  # the width of the space that bridged queries search
+        bridged = mapped or old  # bytes of the index that bridged queries search
         lists = self.candidate_lists
         if option == "cascade":
             cached = self.price.need.rows if self.price else 0
@@ -361,8 +361,7 @@ class MigrationResult(Reported):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The options that a table shows: those that are scored, and re-embedding, because its cost is
-        known."""
+        """The options that tables show: those with a score, and re-embedding, because its cost is known."""
         return tuple(one for one in OPTIONS if self.option(one) or (one == "re-embed" and self.n_corpus))
 
     def overview(self, rate: Rate = UNKNOWN) -> list[list[str]]:
@@ -380,8 +379,9 @@ class MigrationResult(Reported):
         return cells
 
     def details(self) -> list[list[str]]:
-        """The cells of a table with the chance levels, and with what each option demands of the index. The
-        first row is the head."""
+        """The cells of a table with the chance levels, and with the size and the number of searches of the
+        index. The first row is the head.
+        """
         cells = [["option", "chance", "vs re-embed", "searches per query", "index", "corpus rewritten"]]
         for option in self.shown:
             score, cost = self.option(option), self.cost_of(option)
@@ -403,8 +403,9 @@ class MigrationResult(Reported):
         return [rows, costs]
 
     def cost_sentence(self) -> str:
-        """A sentence on what the recommended option embeds, and on how few pairs score nearly as high. "" if
-        it embeds nothing."""
+        """A sentence on the number of rows that the recommended option embeds, and on the smallest number of
+        pairs that scores nearly as high. "" if it embeds nothing.
+        """
         option = self.verdict.option
         if option in ("", "keep"):
             return ""
@@ -446,11 +447,11 @@ class MigrationResult(Reported):
         return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
-        """The same result, with the costs and the recommended option for a corpus of another size; and a
-        note.
+        """Two values: the result with the costs and the recommended option for a corpus of another size; and
+        a note.
 
-        Scores do not change. In a corpus of another size, the queries of a log would find other rows, so only
-        the largest number of rows per query is known.
+        The scores stay those of the rows here. In a corpus of another size, the queries of a log would find
+        other rows. So a cascade's cost is only known as the largest number of rows per query.
         """
         if n_corpus == self.n_corpus:
             return self, self.cost_note
@@ -461,12 +462,12 @@ class MigrationResult(Reported):
         return scaled, f"{note}The scores are of the {self.n_corpus:,} rows here."
 
     def option_at(self, n_corpus: int) -> str:
-        """The option to choose for a corpus of this size, by the scores of the rows here. If these cannot
-        tell, "".
+        """The recommended option for a corpus of this size, by the scores of the rows here; "" if these
+        cannot tell.
 
-        Only a cascade depends on the size, because it embeds few of many rows. Without a log, it is chosen if
-        two conditions hold: it is clearly better than keeping the old model, and re-embedding is not clearly
-        better than the cascade.
+        Only a cascade depends on the size, because it embeds few of many rows. In a larger corpus, it is
+        recommended if it is clearly better than keeping the old model, and re-embedding is not clearly better
+        than the cascade.
         """
         cascade, chosen = self.option("cascade"), self.verdict.option
         if cascade is None or not chosen or n_corpus == self.n_corpus:
@@ -480,8 +481,9 @@ class MigrationResult(Reported):
         return "cascade" if beats and not is_beaten else chosen
 
     def sentence_at(self, n_corpus: int) -> str:
-        """The recommendation for a corpus of this size, in one or two sentences. If it is that of the result,
-        ""."""
+        """The recommendation for a corpus of another size, in a few sentences; "" for the same size, and
+        without a cascade.
+        """
         option, cascade = self.option_at(n_corpus), self.option("cascade")
         if n_corpus == self.n_corpus or cascade is None or not self.verdict.option:
             return ""
@@ -502,7 +504,7 @@ class MigrationResult(Reported):
 
     @property
     def rewrites_corpus(self) -> bool:
-        """Whether the adapter maps old vectors, too, so that the whole corpus must be rewritten."""
+        """Whether the adapter also maps old vectors, so that the whole corpus must be rewritten."""
         return next(one.rewrites_corpus for one in self.candidates if one.adapter == self.adapter)
 
     @property
@@ -518,8 +520,8 @@ class MigrationResult(Reported):
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
-        """A report with the verdict, the costs, the options with their intervals, the adapters, and the
-        scores with fewer pairs.
+        """A report with the verdict, and tables of the options, their costs, the adapters, and the learning
+        curve.
         """
         verdict = self.verdict
         facts = {
@@ -570,7 +572,9 @@ class MigrationResult(Reported):
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
-        """A table of the queries, greatest loss first. Columns: query, the two scores, and the change."""
+        """A table of the queries, largest loss of `option` against `to` first. Columns: query, the two
+        scores, change.
+        """
         before, now = self.scores[to], self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
         return pd.DataFrame(columns).sort_values("change", kind="stable").reset_index(drop=True)
@@ -587,7 +591,7 @@ UNJUDGED = (
     "No verdict: pairs alone cannot tell which model is better. A column of labels can, or judged queries, or"
     " your answers in “Judge here, blind”."
 )
-SAME_ROWS = 0.995  # from this share on, no judgements could tell the models apart
+SAME_ROWS = 0.995  # if the old model finds this share, no judgements could tell the models apart
 FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one does not improve search."
 
 
@@ -596,9 +600,9 @@ class MigrationData:
     """The data that a migration is measured on: the pairs to fit on, their `rows` (m,) in the old space, and
     the retrieval task.
 
-    `relevance` has the same meaning as in `MigrationResult`. `places` (n,) are the row numbers, in the old
-    space, of the corpus of the task. The old space has `n_corpus` rows. `log` has the queries by both models,
-    if there are any.
+    `relevance` is that of `MigrationResult`. `queries` are the ids of the queries, and `places` (n,) the row
+    numbers, in the old space, of the corpus of the task. The old space has `n_corpus` rows. `log` has the
+    queries by both models; None if held-out pairs are the queries.
     """
 
     pairs: Pairs
@@ -621,8 +625,7 @@ class QueryLog(NamedTuple):
 
     @classmethod
     def of(cls, spaces: Sequence[LatentSpace], random_state: int) -> QueryLog:
-        """A log of at most 2,000 queries. In `spaces`, the two spaces of queries come after the two spaces of
-        rows."""
+        """A log of at most 2,000 queries. `spaces` are the old and new rows, then the old and new queries."""
         paired = match(*spaces[2:])
         rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
         queries = [unit_rows(side.vectors[rows]) for side in (paired.source, paired.target)]
@@ -639,13 +642,12 @@ class QueryLog(NamedTuple):
 @dataclass(frozen=True)
 class Migration(Task[MigrationResult], kind="migration", version=7, title="Migration to a new model"):
     """The task that decides what to do about a new embedding model, by measurements on judged queries or
-    labels.
+    labels. Without these, it measures how many of the new model's results are found with the old vectors.
 
-    Without these, it measures how many of the new model's results are found with the old vectors. The first
-    space has the old vectors of the corpus, and the second the new vectors of some of its rows, with the same
-    ids. If there are judgements, two more spaces have the queries by the old and by the new model; otherwise,
-    held-out pairs are the queries. `compared` names further adapters for the learning curve; `sizes` has its
-    numbers of pairs.
+    The first space has the old vectors of the corpus, and the second the new vectors of some of its rows,
+    with the same ids. If there are judgements, two more spaces have the queries by the old and by the new
+    model; otherwise, held-out pairs are the queries. `compared` names further adapters for the learning
+    curves; `sizes` are their numbers of pairs.
 
     Examples
     --------
@@ -704,15 +706,14 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def __post_init__(self) -> None:
-        # Recipes of version 0.2.0 may name an adapter for a further curve that no longer exists.
+        # Recipes of version 0.2.0 may name adapters here that no longer exist.
         if isinstance(self.compared, tuple):
             kept = tuple(name for name in self.compared if name not in FORMER_CHOICES["adapter"])
             object.__setattr__(self, "compared", kept)
         super().__post_init__()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The expected time in seconds on two idle cores: fits, which are linear in the number of pairs, and
-        searches."""
+        """The expected time in seconds on two idle cores: the sum over all fits and all searches."""
         widths = [space.dimension for space in spaces[:2]]
         n, judged = len(spaces[1]), bool(self.judgements)
         m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
@@ -726,8 +727,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> MigrationResult:
-        """Measure all options. Raises a SpaceError for pairs that do not belong together, for judgements
-        without known queries, and for missing labels.
+        """Measure all options. Raises a SpaceError for pairs that do not belong together, for too few pairs,
+        and for judgements without known queries.
         """
         report(0, 10, "checking the pairs")
         return self.answer(self.ground(spaces), report)
@@ -740,8 +741,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         name, weight, found = choice.adapter, choice.weight, choice.found
         report(4, 10, "drawing pairs again")
         moved = jackknife_deviations(trial, pairs, name, weight, self.k, state)
-        # Without judgements, the relevant rows are those that re-embedding, or a cascade over all rows,
-        # finds.
+        # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
+        # cascade over all rows finds the same.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
             option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
@@ -810,8 +811,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
-        """Prepare the data to fit on and to score. Raises the same errors as `run`. If pairs are already
-        `checked`, they are not checked again.
+        """Split the spaces into pairs to fit on and a retrieval task. Raises the same errors as `run`. If
+        `checked`, the pairs are known to belong together.
         """
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
@@ -844,7 +845,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
 def export_result(
     result: MigrationResult, old: LatentSpace, new: LatentSpace, folder: Path, commit: str = ""
 ) -> tuple[Path, ...]:
-    """Fit the adapter of a migration to its pairs again, and `export` it with a card."""
+    """Fit the adapter of a migration again, and `export` it to a folder with a card."""
     rows = new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]
     scores = [
         CardScore(f"{result.metric}, {TITLES[row.option]}", row.value, row.low, row.high, len(result.queries))
@@ -856,7 +857,7 @@ def export_result(
     return export(adapter, replace(card, **ranks, weight=result.weight), folder)
 
 
-# The bundled migration.
+# The migration that the installation contains as an example.
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
@@ -903,7 +904,7 @@ def migrate(
 
 
 def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The specs of the old and of the new model of the bundled migration. None if they are missing.
+    """The specs of the old and the new space of the bundled migration; None if the bundled results lack them.
 
     Examples
     --------
@@ -923,16 +924,16 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
 # Queries that get worse: the classes or clusters of queries whose scores an option lowers.
 
 CLUSTERS = 8
-FEWEST = 5  # least number of queries of a group
+FEWEST = 5  # fewest queries of a group or cluster
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
     """A table of the mean change in each group with at least five queries, greatest loss first. Empty if
     there are fewer than two such groups.
 
-    `change` (q,) is the difference of two scores. `groups` (q,) is "" for queries of no group. Columns:
-    group, queries, change (mean), low and high (95 % band of random groups of the same size), p (corrected
-    for the number of groups).
+    `change` (q,) is the change of the score of each query. `groups` (q,) is "" for queries of no group.
+    Columns: group, queries, change (mean), low and high (95 % band of random groups of the same size), p
+    (corrected for the number of groups).
     """
     groups = np.asarray(groups, dtype=object)
     names, sizes = np.unique(groups[groups != ""], return_counts=True)
@@ -960,8 +961,9 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
 def clusters_of(
     vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
 ) -> np.ndarray:
-    """The cluster (q,) of each row, by k-means of rows (q, d) of length 1. A cluster is named by its most
-    central row."""
+    """The name of the cluster of each row, an array (q,), by k-means of the rows `vectors` (q, d), scaled to
+    length 1. A cluster is named by the id of its most central row.
+    """
     from sklearn.cluster import KMeans
 
     rows = unit_rows(vectors)

@@ -1,5 +1,6 @@
-"""The cost of each option of a migration: rows to embed, calls, and bytes. For a cascade, rows are counted by
-a query log."""
+"""The cost of each option of a migration. A cascade's cost depends on the queries: a log of queries shows how
+many rows they find, and so embed.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +15,15 @@ from relcore.base.numbers import counted, percent
 from relcore.migrate.evaluate import Candidates
 
 DEPTHS = (20, 50, 100, 200)
-_POINTS = 25  # number of points of the curve
-MOST_SHARE = 0.5  # share of the corpus; if a log touches more, re-embedding is better
+_POINTS = 25  # most points of `Price.curve`
+MOST_SHARE = 0.5  # of the corpus; if a log finds more, re-embedding is cheaper in the end
 
 
 @dataclass(frozen=True)
 class Need:
-    """The number of distinct rows that a cascade embeds for a log, and its 95 % interval for another log of
-    the same length."""
+    """The number of distinct rows that a cascade over `n_candidates` embeds for a log, and the 95 % interval
+    of this number for another log of the same length.
+    """
 
     n_candidates: int
     rows: int
@@ -31,19 +33,19 @@ class Need:
 
 @dataclass(frozen=True)
 class Price:
-    """The number of rows that a cascade embeds for a log of `n_queries` queries. The corpus has `n_rows`
-    rows.
+    """The number of rows that a cascade embeds, of the `n_rows` rows of a corpus, for a log of `n_queries`
+    queries.
 
     Attributes
     ----------
     need : Need
-        The need for the number of candidates of the migration.
+        The rows for the number of candidates of the migration.
     others : tuple of Need
-        The needs for other numbers of candidates.
+        The rows for other numbers of candidates.
     next_query : float
-        Number of rows that one more query adds at the end of the log.
+        Expected number of rows that one more query adds.
     curve : tuple of (queries, rows)
-        Expected number of embedded rows after fewer queries, averaged over the order of queries.
+        Expected number of embedded rows after some of the queries, averaged over their order.
     """
 
     n_queries: int
@@ -63,7 +65,7 @@ class Price:
         return self.share < MOST_SHARE
 
     def cells(self) -> list[list[str]]:
-        """The cells of a table of the need for each number of candidates. The first row is the head."""
+        """The cells of a table with one row per number of candidates. The first row is the head."""
         shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
             share, ends = percent(need.rows / self.n_rows), f"{need.low:,.0f} to {need.high:,.0f}"
@@ -80,10 +82,8 @@ class Price:
 
 
 def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:
-    """The price of a log. The queries find the rows `old`, and as bridged queries the rows `bridged`, each
-    (q, ≥ n), best first.
-
-    For a single query, the interval is 0 … n_rows.
+    """The price of a log of q queries. The old model finds the rows `old` (q, ≥ n), best first; the bridged
+    queries find the rows `bridged`.
     """
     depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
     lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
@@ -103,11 +103,12 @@ def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Cand
 
 
 def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarray:
-    """The expected number of different rows after some of q queries: Hurlbert's rarefaction (1971).
+    """The expected number of distinct rows that m of q queries find, for each m in `sizes`: Hurlbert's
+    rarefaction (1971).
 
     .. math:: E(m) = \\sum_r 1 - \\binom{q - c_r}{m} / \\binom{q}{m}
 
-    `counts` (r,) has the number of queries that touch each row.
+    `counts` (r,) has the number of queries that find each row, cᵣ.
     """
     values, times = np.unique(counts[counts > 0], return_counts=True)
     m, c = np.asarray(sizes, dtype=float)[:, None], values[None].astype(float)
@@ -120,19 +121,20 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
 
 
 def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each row (n_rows,), the number of queries that touch it. For each query (q,), the number of rows
-    that only this query touches."""
+    """For each row, the number of queries that find it, an array (n_rows,); for each query, the number of
+    rows that no other query finds, an array (q,).
+    """
     flat = lists.ravel()
     counts = np.bincount(flat[flat >= 0], minlength=n_rows)
     return counts, ((lists >= 0) & (counts[np.maximum(lists, 0)] == 1)).sum(axis=1)
 
 
 def _need(lists: np.ndarray, n_rows: int) -> Need:
-    """The number of rows that these queries touch, and its interval for another log of the same length.
+    """The number of rows that these queries find, with its interval; from 0 to all rows for a single query.
 
-    Without query i, the log needs `alone[i]` rows less. So the jackknife variance of the number is the sum of
-    the squares of `alone` (Efron and Stein 1981: on average, it is not too small). The number for another log
-    has the same variance, so the variance of the difference is twice as large.
+    Without query i, the log finds `alone[i]` rows less. So the jackknife variance of the number is about the
+    sum of the squared deviations of `alone` (Efron and Stein 1981: on average, it is not too small). The
+    number for another log has the same variance, so the variance of the difference is twice as large.
     """
     q = len(lists)
     counts, alone = _touch_counts(lists, n_rows)
@@ -146,9 +148,9 @@ def _need(lists: np.ndarray, n_rows: int) -> Need:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an option: rows that the new model embeds immediately, and per query; models that embed a
-    query; searches per query; bytes of the index (float32 vectors, without a graph); and whether the index is
-    written again.
+    """The cost of an option. Rows are embedded by the new model: some now, others with each query. The bytes
+    of the index are those of float32 vectors, without a graph; `rewrites` says whether the index is written
+    again.
     """
 
     rows_now: int

@@ -1,5 +1,4 @@
-"""check: test whether a single model made a collection of vectors, at three levels of evidence; its figures
-and its repair."""
+"""Test whether a single model made a collection of vectors; figures of the result, and repair."""
 
 from __future__ import annotations
 
@@ -48,11 +47,11 @@ from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.space import LatentSpace, MatrixLike, RowNumbers, as_space, ids_of, row_hashes, shared_ids
 from relcore.spaces.split import derangement
 
-FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # fewest rows of a split collection; of a trusted sample
-_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # a share; a rank correlation; rows per dimension
+FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # fewest rows for two parts; for a trusted sample
+_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # limits of `_unfit`
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
-_PADDED = 8  # number of final zeros; in rows of int8, fewer may be chance
-_SHOWN = 10  # number of rows in a report
+_PADDED = 8  # fewest final zeros; in int8 rows, fewer may be chance
+_SHOWN = 10  # most rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
     "unlike": "on axes that trusted rows hardly use (theirs: 1)",
@@ -96,19 +95,19 @@ class Checked(Reported):
     ----------
     marks : name of `MARKS` → numbers (m,) of the rows stored in that way
     slope, slope_high : float, optional
-        The slope between the two parts whose axes differ most, over `axes` held-out axes, and the upper end
-        of its 95 % interval. It is 1 within one model, and 0 if the coordinates differ. If parts could not be
-        compared, it is None, and `unfit` has the reason.
+        The slope (see `relcore.passport.passport.Slope`) between the two parts whose axes differ most, over
+        `axes` held-out axes, and the upper end of its 95 % interval. If parts could not be compared, it is
+        None, and `unfit` has the reason.
     log_ratio : (n,) float32
-        Log likelihood ratio of the smaller to the larger part. It ranks the rows; the first `count` rows are
-        estimated to be in the smaller part.
+        Log likelihood ratio of the smaller to the larger part. Rows above 0 (`count` rows) are estimated to
+        be in the smaller part.
     unlike : (n,) float32
         Energy of each row along the short axes of the trusted rows, divided by the energy of the trusted
         rows; empty without a trusted sample.
     change : Change, optional
-        The change of the anchors of a passport, if they are among the rows.
+        The change of the anchors of a passport, if these are among the rows.
     named : str
-        The known model with the same short axes as the larger part; "" if there is none.
+        The name of the known model with the same short axes as the larger part; "" if there is none.
     fitted : int
         Number of rows that were used to find the parts.
     """
@@ -143,20 +142,25 @@ class Checked(Reported):
 
     @property
     def partial_marks(self) -> dict[str, np.ndarray]:
-        """The marks that only some rows have, without repeated rows, which do not suggest a second model."""
+        """The marks that only some rows have. "repeated" is left out, because it does not suggest a second
+        model.
+        """
         return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
 
     @property
     def ranks(self) -> np.ndarray:
-        """The score (n,) that ranks the rows, highest for rows that are likeliest of another model. It is
-        `log_ratio` if there are or may be two models. Otherwise it is `unlike`, which is empty without
-        trusted rows."""
+        """The score (n,) that ranks the rows; the higher, the likelier is another model. It is `log_ratio` if
+        the verdict is that there are or may be two models. Otherwise it is `unlike`, which is empty without
+        trusted rows.
+        """
         return self.log_ratio if self.verdict in ("two models", "suspicious") else self.unlike
 
     @property
     def suspected_rows(self) -> np.ndarray:
-        """Whether each row (n,) is suspected: the first `count` rows of the ranking, or a tenth of the rows
-        if there is no estimate. Without a ranking, these are the rows with marks that only some rows have."""
+        """Whether each row may be of another model, an array (n,). These are the first `count` rows of the
+        ranking, or its first tenth if there are no two parts. Without a ranking, they are the rows with
+        `partial_marks`.
+        """
         if not len(self.ranks):
             return np.isin(np.arange(self.n), [row for rows in self.partial_marks.values() for row in rows])
         most = self.count if self.verdict in ("two models", "suspicious") else self.n // 10
@@ -180,7 +184,7 @@ class Checked(Reported):
 
     @property
     def sentence(self) -> str:
-        """The headline with the evidence."""
+        """The headline, with the slope or the reason why there is none."""
         if self.slope is None or self.slope_high is None:
             return f"{self.headline} {self.unfit}"
         return (
@@ -191,7 +195,7 @@ class Checked(Reported):
 
     @property
     def limits(self) -> list[str]:
-        """Sentences on what the levels that were used cannot detect."""
+        """Sentences on what the levels of evidence that were used cannot detect."""
         used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
         return [LIMITS[level] for level, there in used.items() if there]
 
@@ -207,7 +211,7 @@ class Checked(Reported):
         return table.iloc[order].reset_index(drop=True)
 
     def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
-        """A report of the limits, the verdict, the marks and the first rows of the ranking."""
+        """A report with the limits, the verdict, the marks, and the first rows of the ranking."""
         ids = RowNumbers(self.n) if ids is None else ids
         marks = [
             {"mark": name, "rows": len(rows), "of": self.n, "what": MARKS[name]}
@@ -246,11 +250,11 @@ def check(
 ) -> Checked:
     """Test whether a single model made the rows (n, d), and rank rows that may be of another model.
 
-    There are three levels. First, exact marks show how numbers were stored. Second, 100 or more `trusted`
-    rows of the right model give its short axes; their texts may differ from those of the collection. Third,
-    two parts of the rows are compared by their short axes, which needs no reference. If `trusted` is a
-    passport, its anchors that are among the rows are compared one by one. Passports of `known` models with
-    fingerprints name the family of the larger part. Each level states what it cannot detect.
+    There are three levels of evidence. First, marks show how the numbers of a row were stored. Second, 100 or
+    more `trusted` rows of the right model give its short axes, which are the same for all its texts. Third,
+    two parts of the rows are compared by their short axes, which needs no trusted rows. If `trusted` is a
+    passport, its anchors that are among the rows are also compared one by one. If passports of `known` models
+    have fingerprints, the model of the larger part is named. The report says what each level cannot detect.
 
     Raises
     ------
@@ -310,8 +314,9 @@ def check(
 
 
 def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
-    """The short axes of a passport's fingerprint, otherwise of the trusted rows. If the width does not fit,
-    or there are too few rows: an error if `needed`, otherwise None."""
+    """The short axes of a passport's fingerprint, or of the trusted rows if there is none. If these have
+    another width or are too few, raise a SpaceError if `needed`, otherwise return None.
+    """
     if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
         return axes
     sample = trusted.space if isinstance(trusted, Passport) else as_space(trusted, "trusted")
@@ -346,8 +351,7 @@ def _unfit(X: Rows, distinct: int) -> str:
 
 
 def marks_of(X: Rows) -> dict[str, np.ndarray]:
-    """For each name of `MARKS`, the numbers of the rows (n, d) with this mark, which shows how they were
-    stored. Marks without rows are left out."""
+    """Name of `MARKS` → numbers of the rows of X (n, d) with this mark. Marks without rows are left out."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in MARKS}
     used = []
     for block in row_blocks(len(X)):
@@ -367,8 +371,9 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
 
 
 def _on_steps(rows: np.ndarray) -> np.ndarray:
-    """Which rows hold whole multiples of a step, at most 256 different ones. Two steps are tried: the
-    smallest difference between two numbers, and 1/127 of the largest number."""
+    """Which rows hold only whole multiples of a step. Two steps per row are tried: the smallest difference
+    between two numbers, unless it is too small for 256 steps, and 1/127 of the largest number.
+    """
     sizes = np.sort(np.abs(rows), axis=1)
     largest = np.maximum(sizes[:, -1:], np.finfo(np.float32).tiny)
     steps = np.diff(sizes, axis=1)
@@ -384,11 +389,9 @@ FAR, MARGIN = 2.5, 0.7
 
 
 def name_of(X: Rows, known: Sequence[Passport]) -> str:
-    """The name of the known model whose passport has a fingerprint that fits the rows (n, d); "" if there is
-    none.
+    """The name of the known model whose fingerprint fits the rows (n, d); "" if there is none.
 
-    The distance is the mean, over the axes of a fingerprint, of log(mean square ÷ mean square of the model).
-    It must be below 2.5, and at least .7 below the distance of every other model.
+    The `ShortAxes.distance` must be below 2.5, and at least .7 below the distance of every other model.
     """
     far = {}
     for passport in known:
@@ -407,7 +410,7 @@ def name_of(X: Rows, known: Sequence[Passport]) -> str:
 
 @dataclass(frozen=True)
 class CheckRows(Task[Checked], kind="check", version=2, title="Check for a second model"):
-    """The task that checks the first space. A second space, if given, holds trusted rows."""
+    """The task that checks the first space (see `check`). A second space, if given, holds trusted rows."""
 
     random_state: int = 0
 
@@ -421,8 +424,7 @@ class CheckRows(Task[Checked], kind="check", version=2, title="Check for a secon
         return check(*spaces[:2], random_state=self.random_state)
 
 
-# The figures of both checks (of a passport, of a collection), and two tasks of their page: embed the
-# anchors, and name a recipe.
+# The figures of both checks, of a passport and of a collection, and two tasks of their page.
 
 MINILM = "minilm"
 
@@ -457,8 +459,9 @@ class Tried:
 
 @dataclass(frozen=True)
 class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of MiniLM"):
-    """The task that finds the prompt, pooling and layer of the bundled MiniLM that give the rows of a
-    space."""
+    """The task that finds the prompt, pooling and layer with which the bundled MiniLM gives the rows of a
+    space. The ids of the space are the texts.
+    """
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         return 8 + 0.25 * len(spaces[0])
@@ -471,8 +474,10 @@ class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of Mini
 
 @dataclass(frozen=True, kw_only=True)
 class PassportChart(Recipe, figure="passport"):
-    """The figure of a passport's check. `passport` is a space, such as the file of a passport. `new` is a
-    space with the same ids; if it is None, MiniLM embeds the texts. `anchors` are some of the ids."""
+    """The figure of a passport's check. `passport` is a space, such as the file of a passport; if `anchors`
+    are given, only its rows with these ids count. `new` is a space with the same ids; if it is None, MiniLM
+    embeds the texts.
+    """
 
     passport: SpaceSpec
     new: SpaceSpec | None = None
@@ -492,9 +497,10 @@ class PassportChart(Recipe, figure="passport"):
 
 
 def chart_of(passport: Passport, new: LatentSpace) -> Lines:
-    """A chart with two values for each anchor: the cosine of its two vectors, and the correlation of its old
-    and new cosines with the other anchors. Chance levels come from mismatched anchors. If the widths differ,
-    the first value is the largest change of a cosine with another anchor."""
+    """A chart with two values for each anchor: the cosine of its old and its new vector, and the correlation
+    of its old and new cosines with the other anchors. Further points show the same values if anchors are
+    mismatched. If the widths differ, the first value is the largest change of a cosine with another anchor.
+    """
     ids, X, Y = paired_anchors(passport, new)
     change = passport.check(new)
     X, Y = (X, Y) if change.cosine is None else common_dimensions(X, Y)
@@ -528,8 +534,9 @@ _DRAWN = 3000  # most rows of a map
 
 @dataclass(frozen=True, kw_only=True)
 class CheckChart(Recipe, figure="check"):
-    """The map of a checked space on its two longest axes, with the first-ranked rows in colour. `trusted` has
-    rows of the right model."""
+    """The figure of a check: a map of the space on its two longest axes, with the suspected rows in another
+    colour. `trusted` has rows of the right model.
+    """
 
     space: SpaceSpec
     trusted: SpaceSpec | None = None
@@ -544,8 +551,7 @@ class CheckChart(Recipe, figure="check"):
 
 
 def map_of(space: LatentSpace, checked: Checked) -> Lines:
-    """A map of unit rows, in which the rows that `check` ranks first are coloured. It shows a random sample
-    of at most 3,000 rows."""
+    """A map of at most 3,000 random rows, scaled to length 1, with the `suspected_rows` in another colour."""
     drawn = np.sort(np.random.default_rng(0).permutation(len(space))[:_DRAWN])
     places, _ = principal_map(unit_rows(np.asarray(space.vectors[drawn])), ReductionSpec())
     first = checked.suspected_rows
@@ -561,7 +567,7 @@ def map_of(space: LatentSpace, checked: Checked) -> Lines:
     return Lines(lines, "longest axis", "second axis", kind="points", note=note, alt=alt)
 
 
-# Repair of a mixed collection: map the rows of one model into the space of the other.
+# Repair: the rows of one model are mapped into the space of the other.
 
 
 def map_to_space(
@@ -574,8 +580,7 @@ def map_to_space(
     Raises
     ------
     SpaceError
-        Fewer than 10 pairs; without pairs, fewer than 1,000 rows in X or in Y, and rows that cannot be
-        linked.
+        Fewer than 10 pairs. Without pairs: fewer than 1,000 rows in X or in Y; rows that cannot be linked.
     """
     means = mean_row(X), mean_row(Y)
     first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
@@ -604,9 +609,12 @@ def map_to_space(
 def repair(
     space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
 ) -> tuple[LatentSpace, str]:
-    """The space with its smaller part mapped into the space of the larger part, and a sentence on the quality
-    of the map. `again` has rows of the smaller part, embedded again by the model of the larger part. A third
-    of these rows is held out of `map_to_space`, and searched among all rows before and after the repair.
+    """Two values: the space with its smaller part mapped into the space of the larger part, and a sentence on
+    the quality of the map.
+
+    `again` has rows of the smaller part, embedded again by the model of the larger part. To measure the
+    quality, a third of these is held out of the fit; with their new vectors, they search all rows before and
+    after the repair.
 
     Raises
     ------

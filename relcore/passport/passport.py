@@ -1,4 +1,4 @@
-"""Passports: anchors published with their vectors, so that others can check and bridge a model.
+"""Passports: anchors that are published with their vectors, so that others can check a model and map to it.
 
 A passport is a safetensors file that every command can also read as a space (docs/passport.md): `vectors` (n,
 d), `gram` (n, n), `ids`, and a card that names the model. With 32 anchors, the check distinguishes rounding,
@@ -49,22 +49,23 @@ if TYPE_CHECKING:
 # The rows are shuffled once. Each sample of a part, and the first half of a part, consists of its first
 # rows in this order. So equal parts have equal slopes, however they were found.
 
-MIXED, SUSPECTED = 0.25, 0.3  # limits of the upper end of a slope's interval: benchmarks/check_rates.md
-LEAST = 20  # fewest rows of a part; variances of fewer rows are unreliable
-FITTED = 20_000  # largest number of rows used by a fit
-_STARTED, _FROM = 5000, 4000  # rows from which starts are chosen; rows that a Gaussian is fitted on
-_LONG = 30  # number of axes by which rows are grouped first
-_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # times that groups are halved; starts of each kind; steps from a start
-_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # share of the rows that is in a start part
-_SETTLED = 1e-3  # a search ends if at most this share of the rows changes parts
-_SHORTEST = 0.01  # of the median variance: the least variance of an axis, also of unused dimensions
-_SHRUNK = 0.02  # of the mean: least mean square along a short axis, because few rows estimate it badly
-_MANY = 10  # rows per dimension for which squares are reliable
+MIXED, SUSPECTED = 0.25, 0.3  # limits of `Slope.high`, from benchmarks/check_rates.md
+LEAST = 20  # fewest rows of a part, for reliable variances
+FITTED = 20_000  # most rows of a fit
+_STARTED, _FROM = 5000, 4000  # most rows for the choice of starts; most rows for a Gaussian
+_LONG = 30  # longest axes by which rows are grouped
+_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # levels of halving; starts kept of each kind; steps from a start
+_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # shares of the rows in a start
+_SETTLED = 1e-3  # a search ends if at most this share of the rows changes its part
+_SHORTEST = 0.01  # least variance of an axis, as a share of the median one; unused dimensions have 0
+_SHRUNK = 0.02  # least mean square along an axis, as a share of the mean one, for few rows
+_MANY = 10  # with this many rows per dimension, mean squares need no such limit
 
 
 class Slope(NamedTuple):
-    """How far two parts share their axes: 1 within a model, 0 if their coordinates differ. `high` is the
-    upper end of the 95 % interval over the `axes`."""
+    """How far two parts share their axes: 1 within a model, 0 if their coordinates differ (see
+    `shared_axes`). `high` is the upper end of the 95 % interval; `axes` is the number of axes.
+    """
 
     value: float
     high: float
@@ -82,8 +83,8 @@ class TwoParts(NamedTuple):
     fitted : int
         Number of rows that were used to find the parts.
     uneven : bool
-        Whether the variances along the larger part's short axes differ; if they do not, the axes identify no
-        model.
+        Whether the larger part's variances along its short axes differ. If not, any rotation of these axes is
+        as good, so they identify no model.
     """
 
     slope: Slope
@@ -93,16 +94,19 @@ class TwoParts(NamedTuple):
 
 
 class ShortAxes(NamedTuple):
-    """The axes (d, c) that a model hardly uses, and the mean squares (c,) of its rows along them. The axes
-    are the shortest of the second moment of unit rows; they are the same for all texts of a model."""
+    """The axes (d, c) that a model hardly uses, and the mean squares (c,) of its rows along them. These are
+    eigenvectors of the second moment of unit rows with the smallest eigenvalues; they are about the same for
+    all texts of a model.
+    """
 
     axes: np.ndarray
     squares: np.ndarray
 
     @classmethod
     def of(cls, *samples: np.ndarray, most: int | None = None) -> ShortAxes:
-        """The short axes of samples of rows (n, d), at most half of all axes. All samples, such as domains,
-        have equal weights."""
+        """The short axes of one or more samples of rows (n, d), at most `most` and half of all axes. The
+        samples, such as texts of several domains, have equal weights.
+        """
         moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
         count = min(most or len(values), len(values) // 2)
@@ -128,8 +132,9 @@ class _Gaussian(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray) -> _Gaussian:
-        """The Gaussian of the first rows of X (n, d). Its covariance is shrunk towards a multiple of the
-        identity."""
+        """The Gaussian of the first 4,000 rows of X (n, d). Its covariance is shrunk towards a multiple of
+        the identity.
+        """
         X = X[:_FROM]
         (n, d), (mean, covariance) = X.shape, _covariance(X)
         shrinking = max(0.02, d / (d + 2 * n))
@@ -139,7 +144,7 @@ class _Gaussian(NamedTuple):
         return cls(mean, np.linalg.inv(root).T.astype(np.float32), float(np.log(root.diagonal()).sum()))
 
     def log_likelihood(self, X: np.ndarray) -> np.ndarray:
-        """The log likelihood (n,) of the rows X, up to a constant that depends only on the dimension."""
+        """The log likelihood (n,) of the rows X (n, d), up to a constant that depends only on d."""
         white = Engine().map_rows(X, self.whitening, mean=self.mean.astype(np.float32))
         return -0.5 * np.vecdot(white, white) - np.float32(self.log_scale)
 
@@ -167,15 +172,18 @@ def _covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The even and the odd dimensions of unit rows (n, d). The columns are not principal axes of the rows, so
-    choices made on one half do not affect the other half."""
+    """The even and the odd dimensions of unit rows (n, d). Parts that are found in one half can be tested in
+    the other.
+    """
     units = unit_rows(np.asarray(X))
     return np.ascontiguousarray(units[:, ::2]), np.ascontiguousarray(units[:, 1::2])
 
 
 def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
-    """The slope of a regression, over the axes of rows A (n, d): log variances of rows B (m, d) against log
-    variances of A. The axes come from the first half of A, and the variances of A from its second half."""
+    """The slope of a linear regression whose points are the principal axes of the rows A (n, d): log
+    variances of the rows B (m, d) along them against log variances of A. The axes come from the first half of
+    A, and the variances of A from its second half.
+    """
     half = len(A) // 2
     _, axes = Engine().eigh(_covariance(A[:half])[1])
     variances = [Engine().map_rows(rows, axes).var(axis=0, dtype=np.float64) for rows in (A[half:], B)]
@@ -187,8 +195,10 @@ def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
 
 
 def between(X: np.ndarray, second: np.ndarray) -> Slope:
-    """The slope `shared_axes` of two parts of the rows, by the axes of the larger part. If the smaller part
-    has enough rows, its axes give a second slope, and the higher of the two is returned."""
+    """The slope `shared_axes` of two parts of the rows X (n, d), by the axes of the larger part; `second`
+    (n,) is True for the second part. If the smaller part has enough rows, its axes give another slope, and
+    the higher of the two is returned.
+    """
     A, B = X[~second], X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
     slope = shared_axes(A, B)
@@ -196,12 +206,13 @@ def between(X: np.ndarray, second: np.ndarray) -> Slope:
 
 
 def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
-    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, whose axes differ most. The rows that are most `unlike`
-    a trusted sample (n,) are also tried as a part."""
+    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, whose axes differ most. If `unlike` (n,) says how much
+    rows differ from a trusted sample, the most unlike ones are also tried as a part.
+    """
     n = len(X)
     some = np.random.default_rng((random_state, 40)).permutation(n)[:FITTED]
     rows = np.asarray(X[some])
-    # Equal rows vary along no axis; neither do rows with one number in all dimensions.
+    # Equal rows have no variance along any axis; neither have rows with one number in all dimensions.
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
@@ -226,8 +237,9 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
 
 
 def _are_uneven(X: np.ndarray) -> bool:
-    """Whether the variances along the short axes are uneven. The axes come from one half of the rows, the
-    variances from the other half. The limit is exceeded by one in 100 draws of rows with equal variances."""
+    """Whether the variances along the short axes differ: a χ² test at the 1 % level. The axes come from one
+    half of the rows, the variances from the other half.
+    """
     from scipy.special import chdtri  # imported here, because SciPy would delay the first page
 
     first, rest = np.array_split(X, 2)
@@ -239,8 +251,10 @@ def _are_uneven(X: np.ndarray) -> bool:
 
 
 def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The parts from which the search starts, each an array (n,). Some hold the rows of two groups; others
-    hold the rows with the most energy along the short axes."""
+    """Two lists of parts from which a search starts, each an array (n,). Those in the first list divide the
+    rows by which of two groups they are likelier in. Those in the second list have the rows with the largest
+    squares along the short axes.
+    """
     n, some = len(X), X[:_STARTED]
     models = [_Gaussian.of(some[rows]) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
     likely = [model.log_likelihood(X) for model in models]
@@ -282,29 +296,31 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
 def _least_shared_parts(
     X: np.ndarray, other: np.ndarray, starts: list[np.ndarray]
 ) -> tuple[Slope, np.ndarray]:
-    """The lowest slope between two parts on the `other` dimensions, and these parts. In each step, rows move
-    to the part where they are likelier by X; the search ends when few rows move."""
+    """The lowest slope between two parts that a search from these starts finds, and the second part (n,). In
+    each step, rows move to the part where they are likelier by the dimensions X; the slope is measured on the
+    `other` dimensions. The search ends when few rows move.
+    """
     found = []
     for start in starts:
         part, lowest = start, np.inf
         for _ in range(_STEPS):
             found.append((slope := between(other, part), part))
             lowest = min(lowest, slope.high)
-            if slope.high > lowest + 0.05:  # further steps only make the parts worse
+            if slope.high > lowest + 0.05:  # further steps only raise it
                 break
             now = _Pair.of(X, part).log_ratio(X) > 0
             changed = np.count_nonzero(now != part)
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
                 break
             part = now
-    # The step with the lowest slope counts, not the last one: by then, a small part of another model has
-    # taken rows that are rare in both models.
+    # Of all steps, the one with the lowest slope counts, because in later steps a small part takes rows that
+    # are rare in both models.
     return min(found, key=lambda one: one[0].high)
 
 
 KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # layout 2 has a fingerprint
-FINGERPRINT, DOMAINS = 48, 3  # axes of a fingerprint; least number of domains
-FEWEST, ENOUGH, MOST = 8, 32, 4096  # fewest and most anchors
+FINGERPRINT, DOMAINS = 48, 3  # axes of a fingerprint; fewest domains
+FEWEST, ENOUGH, MOST = 8, 32, 4096  # anchors: fewest, enough for every verdict, most
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 
@@ -315,7 +331,7 @@ class PassportCard:
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
     prompt: str = setting("", metavar="TEXT", verbatim=True, help="The text that is put before each text.")
-    pooling: str = setting("", metavar="NAME", help="How a text's tokens become one row.")
+    pooling: str = setting("", metavar="NAME", help="How the vectors of a text's tokens become one row.")
     normalisation: str = setting("", metavar="NAME", help="How the rows are normalised afterwards.")
 
 
@@ -333,8 +349,8 @@ class _Header:
 class Passport:
     """The ids of n anchors (usually texts), their `vectors` (n, d) float32, and the card of their model.
 
-    The `fingerprint`, if there is one, has the 48 axes that the model uses least, from at least three
-    domains; `relcore.check` uses it to name the model of a collection.
+    The `fingerprint`, if there is one, has the 48 axes that the model uses least, by texts of at least three
+    domains. `relcore.check` uses it to name the model of a collection.
 
     Examples
     --------
@@ -383,7 +399,9 @@ class Passport:
         return LatentSpace(self.vectors, self.ids, name=self.card.model or "passport")
 
     def with_fingerprint(self, domains: Sequence[np.ndarray]) -> Passport:
-        """This passport with a fingerprint, which is made of rows (n, d) of at least three domains."""
+        """This passport with a fingerprint of the model. `domains` has rows (n, d) for each of at least three
+        domains.
+        """
         if len(domains) < DOMAINS or {rows.shape[1] for rows in domains} != {self.vectors.shape[1]}:
             got = ", ".join(f"{len(rows):,} × {rows.shape[1]}" for rows in domains) or "none"
             raise SpaceError(
@@ -393,14 +411,14 @@ class Passport:
         return replace(self, fingerprint=ShortAxes.of(*domains, most=FINGERPRINT))
 
     def to_bytes(self) -> bytes:
-        """The content of the file as bytes; equal passports give equal bytes."""
+        """The content of a passport's file. Equal passports give equal bytes."""
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
-        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions need it
+        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions can only read layout 1
         return file_bytes(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
@@ -445,9 +463,10 @@ class Passport:
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:
-    """The anchors of pictures. Each is ``sha256:`` and a digest of two things: width and height (32 bits
-    each, little-endian), and the pixels as 8-bit RGB, row by row. So a picture has the same anchor in any
-    lossless format."""
+    """Ids for pictures that are used as anchors: ``sha256:`` and a digest of width and height (32 bits each,
+    little-endian) and the pixels as 8-bit RGB, row by row. So a picture has the same id in any lossless
+    format.
+    """
     anchors = []
     for image in images:
         rgb = image.convert("RGB")
@@ -457,8 +476,9 @@ def picture_anchors(images: Iterable[Image]) -> list[str]:
 
 
 def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
-    """For float16 and for bfloat16, which rows of the float32 array X (n, d) it represents exactly, an array
-    (n,)."""
+    """Which rows of the float32 array X (n, d) float16 represents exactly, and which bfloat16 does: arrays
+    (n,).
+    """
     with np.errstate(over="ignore"):
         half = (X.astype(np.float16).astype(np.float32) == X).all(axis=1)
     return {"float16": half, "bfloat16": ~(np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any(axis=1)}
@@ -470,7 +490,7 @@ def stored_dtype(X: np.ndarray) -> str:
     return next((name for name, rows in exact.items() if rows.all()), "float32")
 
 
-# The kind of change.
+# The check of a passport: the kind of change from its vectors to new vectors of the same anchors.
 
 CHANGES = {
     "same": "the same vectors",
@@ -482,7 +502,7 @@ CHANGES = {
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer, revision, noise",
     "other model": "other coordinates and another shape",
 }
-UNCHANGED = ("same", "rounded", "rescaled")  # changes that a search by cosine does not notice
+UNCHANGED = ("same", "rounded", "rescaled")  # kinds that hardly affect search by cosine
 ADVICE = {
     "same": "There is nothing to do.",
     "rounded": "There is nothing to do as a rule.",
@@ -493,26 +513,26 @@ ADVICE = {
     "changed recipe": "Find out what changed, or embed all rows again.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
 }
-EXACT = 2e-5  # of a row's largest number: another batch size or processor changes numbers by less
-ROUNDED = 0.2  # of the rows' spread: int8 changes numbers by .02, 4 bits by .15, the shortest prefix by .28
-COMPUTED = 0.01  # of the rows' spread: changes in 16-bit models; larger changes must lie on a grid
-ON_GRID = 2.5  # .99 quantile ÷ median of the changes within their step: 1.98 on a grid, 3.8 for normal noise
-KEPT, APART = 0.06, 3.0  # of the rows' spread: limit of unmoved rows; others must move APART times as far
-LEAST_KEPT = 0.1  # of the anchors; if the order has changed, a few rows keep their place by chance
-LENGTHS = 0.01  # of a row's length: int8 changes it by at most .005
-SAME_GRAM, GRAM_APART = (
-    0.985,
-    0.06,
-)  # a rotation with 5 % of noise: .9991 and .019; a short prefix: .955 and .16
-EXACT_GRAM = 1e-3  # if the axes are the same, noise changes cosines by more, and a rotation does not
-DRAWS, FEW_DRAWS = 1999, 199  # number of permutations and samples of the anchors; fewer for Gram matrices
+EXACT = 2e-5  # share of a row's largest number; batch size and processor change numbers by less
+ROUNDED = 0.2  # share of the rows' spread; int8 changes numbers by .02, 4 bits by .15, a short prompt by .28
+COMPUTED = 0.01  # share of the rows' spread, as in 16-bit models; larger changes must lie on a grid
+ON_GRID = 2.5  # .99 quantile ÷ median of the changes; 1.98 on a grid (uniform), 3.8 for normal noise
+# Kept rows move by at most KEPT times the rows' spread, and others move APART times as far.
+KEPT, APART = 0.06, 3.0
+LEAST_KEPT = 0.1  # least share of kept anchors; if rows are reordered, a few keep their place by chance
+LENGTHS = 0.01  # share of a row's length; int8 changes it by at most .005
+# A rotation with 5 % of noise has .9991 and .019, a short prompt .955 and .16.
+SAME_GRAM, GRAM_APART = 0.985, 0.06
+EXACT_GRAM = 1e-3  # noise changes cosines by more than a rotation does
+DRAWS, FEW_DRAWS = 1999, 199  # permutations and samples of the anchors; the second is for Gram matrices
 LEAST_P = 0.01
-LEAST_VALUE = 1e-5  # of the largest singular value; smaller ones are float32 rounding
+LEAST_VALUE = 1e-5  # share of the largest singular value; smaller ones are float32 rounding
 
 
 class Evidence(NamedTuple):
-    """A value, its 95 % interval over the anchors, and its chance level: the largest of 1,999 values with
-    permuted anchors."""
+    """A value, its 95 % interval over the anchors, and its chance level, which is the largest value among
+    random permutations of the anchors.
+    """
 
     value: float
     low: float
@@ -522,7 +542,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Change(Reported):
-    """The kind of change between a passport and new vectors, with the evidence.
+    """The kind of change between a passport and new vectors of its anchors, with the evidence.
 
     Attributes
     ----------
@@ -531,10 +551,9 @@ class Change(Reported):
         Number of anchors that were compared.
     widths : old and new
     cosine : Evidence, optional
-        Mean cosine of an anchor's two vectors, −1 … 1; None if the widths differ. `chance` permutes the
-        anchors.
+        Mean cosine of an anchor's old and new vector, −1 … 1; None if the widths differ.
     gram : Evidence
-        Pearson correlation of the cosines between anchors, −1 … 1; `chance` permutes the anchors.
+        Pearson correlation of the old and the new cosines between anchors, −1 … 1.
     gram_apart : float
         The largest change of one of these cosines, 0 … 2.
     scale : float
@@ -542,9 +561,9 @@ class Change(Reported):
     missing : int
         Number of anchors that the new vectors lack.
     named : str
-        The recipe that makes the new vectors; "" if none of the recipes that were tried does.
+        The recipe that makes the new vectors; "" if it was not found.
     others : ids
-        The anchors whose vectors are of another model or recipe, if the kind is "mixed".
+        If the kind is "mixed", the anchors whose vectors are of another model or recipe.
     """
 
     kind: str
@@ -560,8 +579,9 @@ class Change(Reported):
 
     @property
     def others_in_words(self) -> str:
-        """A sentence on the share of the anchors with vectors of another model, with its 95 % interval for
-        all rows; "" if there is none."""
+        """A sentence on the share of the `others`, with its 95 % interval for all rows of the collection; ""
+        if there are none.
+        """
         if not self.others:
             return ""
         from scipy.stats import beta
@@ -605,7 +625,7 @@ class Change(Reported):
 
     @property
     def caution(self) -> str:
-        """A reason to doubt the verdict; "" if there is none."""
+        """A sentence on reasons to doubt the verdict; "" if there are none."""
         lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
         few = f"with fewer than {ENOUGH} a much changed recipe may look like another model; " * (
             self.n < ENOUGH
@@ -652,16 +672,17 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
 
 
 def common_dimensions(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays X (n, d) and Y (n, e), cut to their common dimensions. Final dimensions are left out if they
-    are zero in all rows of X or of Y."""
+    """The arrays X (n, d) and Y (n, e), cut to as many dimensions as both have. Final dimensions do not count
+    if they are zero in all rows of an array.
+    """
     width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))
     return X[:, :width], Y[:, :width]
 
 
 def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
-    """Whether whitened rows of X and Y (n, d) have a higher mean product than permuted rows, p ≤ `LEAST_P`.
-    The rows are whitened because few directions hold most of a layer's variance, and these differ between
-    layers.
+    """Whether X and Y (n, d) have common coordinates: a permutation test, at the level `LEAST_P`, of the mean
+    inner product of whitened rows. They are whitened because few directions hold most of a layer's variance,
+    and these directions differ between layers.
     """
     sides = []
     for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)):
@@ -678,7 +699,9 @@ def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
 
 
 def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
-    """The correlation of cosines over a bootstrap sample of rows, without the cosine of a row with itself."""
+    """The correlation of the old and the new cosines (n, n) in a bootstrap sample of rows; pairs of the same
+    row are left out.
+    """
     first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
     places = first[first != second], second[first != second]
     return correlation(old[places], now[places])
@@ -714,8 +737,10 @@ def paired_anchors(
 
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
-    """The kind of change, and which rows (n,) of Y have another direction than in X. The kind is "same",
-    "rounded" or "rescaled" if all directions are kept. If only some are kept, it is "mixed"; otherwise ""."""
+    """The kind of change from X to Y (n, d) as far as coordinates show it, and which rows (n,) are of another
+    model. If all rows keep their directions, the kind is "same", "rounded" or "rescaled". If only some do, it
+    is "mixed"; otherwise "", and no row is named.
+    """
     none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
     if not all(size.all() for size in sizes):
         return "", none
@@ -726,7 +751,7 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     enough = np.count_nonzero(~others) >= max(2, LEAST_KEPT * len(X))
     if others.any() and enough and moved[others].min() >= APART * KEPT:
         near = unit_rows(Y[others]) @ unit_rows(X).T
-        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise, the order has changed
+        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise, rows were reordered
             return "mixed", others
     size = float(np.sqrt(np.square(moved).mean()))
     if size > ROUNDED or (size > COMPUTED and not _on_grid(X, change)):
@@ -738,7 +763,9 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
 
 def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
     """Whether the changes of the numbers X (n, d) look like rounding, that is, uniform within a step. Four
-    steps are tried: that of a float, and a constant one in each row, in each dimension, and in all of X."""
+    kinds of steps are tried: that of a floating-point number, and a constant one for each row, for each
+    dimension, and for all of X.
+    """
     squares, least = np.square(change), np.finfo(float).tiny
     steps = [
         2.0 ** np.frexp(X)[1],
@@ -752,7 +779,7 @@ def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
     return False
 
 
-# The recipe that made the vectors: if the model is available, likely recipes are tried.
+# The recipe of vectors: if their model is available, likely prompts, poolings and layers are tried.
 
 PROMPTS = (
     "",
@@ -763,12 +790,13 @@ PROMPTS = (
     "Represent this sentence for searching relevant passages: ",
 )
 POOLINGS = ("mean", "cls")
-NAMED = 0.999  # least mean cosine of a recipe that fits
+NAMED = 0.999  # least mean cosine between vectors and those of their recipe
 
 
 def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
-    """Name of a recipe (“prompt, pooling, output”) → vectors (n, d) of the texts, with the prompt before each
-    text."""
+    """Name of a recipe (“prompt, pooling, output”) → vectors (n, d) of the texts, for each prompt, which is
+    put before each text, and each layer that the encoder outputs.
+    """
     from relcore.encoders.encoder import Dataset
 
     items = list(texts)
@@ -783,8 +811,9 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
 
 
 def model_at_hand(name: str) -> PretrainedText:
-    """The model with this name and all its layers. The name is "minilm" or the path of a transformers
-    folder."""
+    """The model with this name, which outputs all its layers. The name is "minilm" or the path of a
+    transformers folder.
+    """
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
     folder = minilm_folder() if name == "minilm" else model_folder(name)
@@ -793,7 +822,7 @@ def model_at_hand(name: str) -> PretrainedText:
 
 
 def latest(name: str) -> PretrainedText:
-    """The model that `model_at_hand` returns, with only its last layer."""
+    """The model of `model_at_hand`, which outputs only its last layer."""
     encoder = model_at_hand(name)
     return replace(encoder, layers=encoder.layers[-1:])
 
@@ -801,25 +830,25 @@ def latest(name: str) -> PretrainedText:
 def name_recipe(
     encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
-    """The recipe (prompt, pooling and layer of this model) that gives the vectors `new` (n, e) of the texts;
-    "" if none does."""
+    """The recipe of this model that gives the vectors `new` (n, e) of the texts; "" if none does."""
     return fitting(recipes_of(encoder, texts, prompts), new)
 
 
 def recipes_of(
     encoder: PretrainedText, texts: Sequence[str], prompts: Sequence[str] = PROMPTS
 ) -> dict[str, np.ndarray]:
-    """The vectors of `encode_texts`, with both poolings and all `layers`."""
+    """The result of `encode_texts` with both poolings."""
     tried: dict[str, np.ndarray] = {}
-    for pooling in POOLINGS:  # the class token's embedding is the same for every text
+    for pooling in POOLINGS:  # in layer 0, the class token is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
         tried |= encode_texts(replace(encoder, layers=layers, pooling=pooling), texts, *prompts)
     return tried
 
 
 def fitting(tried: Mapping[str, np.ndarray], new: np.ndarray) -> str:
-    """The name of the recipe in `tried` whose vectors (n, d) match `new` best. If the mean cosine of the best
-    is below .999, ""."""
+    """The name of the recipe in `tried` whose vectors (n, d) have the highest mean cosine with `new`; "" if
+    this is below .999.
+    """
     units = unit_rows(new)
     near = {
         told: float(np.vecdot(unit_rows(rows), units).mean())

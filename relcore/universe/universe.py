@@ -1,9 +1,9 @@
-"""Universes and their files: generalised Procrustes analysis maps N spaces into a common space, each by an
-orthogonal map.
+"""Universes: generalised Procrustes analysis maps N spaces into a common space, each by an orthogonal map.
 
 Pairwise Procrustes needs N (N − 1) maps, and the translations A → B → C and A → C give different rows. Here
-each space has one map into a common space, and all translations follow from these maps (Gower 1975; Ten Berge
-1977; Achara et al. 2026, arXiv 2602.06205).
+each space has one map into the common space, and all translations follow from these maps (Gower 1975; Ten
+Berge 1977; Achara et al. 2026, arXiv 2602.06205). The place of a row is where its space's map puts it in the
+common space; its mean place (in the array `consensus`) is the mean over all spaces that have the row.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_nam
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
-FEWEST_ROWS = 20  # of these, a fifth is held out
+FEWEST_ROWS = 20  # fewest shared rows; a fifth of them is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
-MOST_KEPT = 5000  # most rows of the consensus in a file, which later spaces are fitted on
+MOST_KEPT = 5000  # most mean places in a file, which are needed to add spaces
 NEAREST = 10
 _TESTED = 0.2
-_SETTLED = 1e-5  # relative gain that ends the fit; further rounds changed held-out accuracy by at most .001
+_SETTLED = 1e-5  # a smaller relative gain ends the fit; further rounds changed accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
-_FEWEST_JUDGED = 100  # number of held-out rows; among few, the nearest is often the same row by chance
+_FEWEST_JUDGED = 100  # fewest held-out rows for a statement; among fewer, chance is high
 
 Grid = tuple[tuple[Score | None, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedMember:
-    """A space of a universe, and its map. A row x is mapped to ((x − mean) / scale) · matrix; if `unit`, x is
-    first scaled to length 1.
+    """A space of a universe, with its map. A row x is mapped to ((x − mean) / scale) · matrix; if the
+    universe is `unit`, x is first scaled to length 1.
 
     Attributes
     ----------
@@ -75,12 +75,12 @@ class FittedMember:
     n : int
         Number of rows that the map is fitted on.
     score : Score
-        Mean reciprocal rank (MRR) and `top1` of held-out rows, whose partners are the mean places of the same
-        rows in the other spaces.
+        Mean reciprocal rank (MRR) and `top1` of held-out rows, which search their own mean place over the
+        other spaces among those of all held-out rows.
     labelled : bool
         Whether the rows of the space have labels.
     added : bool
-        Whether the space was added after the fit. Adding a space leaves the maps of the others unchanged.
+        Whether the space was added after the fit.
     """
 
     name: str
@@ -97,7 +97,7 @@ class FittedMember:
         matrix = self.matrix / np.float32(self.scale)
         if not unit:
             return Engine().map_rows(X, matrix, mean=self.mean)
-        # Unit rows are centred after scaling, so the mean is subtracted by the same map.
+        # rows are centred after they are scaled, so the mean is mapped and subtracted last
         return Engine().map_rows(X, matrix, unit=True, shift=-(self.mean @ matrix))
 
     def back(self, places: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ class FittedMember:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Universe(Reported):
-    """Spaces, each with an orthogonal map into one common space. Its dimension D is the largest width of a
+    """Spaces, each with an orthogonal map into a common space, whose dimension D is the width of the widest
     space.
 
     Attributes
@@ -115,20 +115,18 @@ class Universe(Reported):
     unit : bool
         Whether rows are scaled to length 1 before they are centred.
     ids, consensus : arrays (m,), (m, D)
-        Ids of at most 5,000 rows that the maps are fitted on, and the mean place of each row. They are used
-        to add spaces later.
+        Ids and mean places of at most 5,000 rows that the maps are fitted on. They are used to add spaces.
     test_ids, test_consensus : arrays (t,), (t, D)
         Ids and mean places of at most 1,000 held-out rows.
     scores : N × N of Score or None
-        MRR (k = 10) and `top1` of held-out rows of one space (row), whose partners are searched in another
-        space (column). None if the two spaces share fewer than 20 held-out rows, and for spaces that were
-        added later.
+        MRR (k = 10) and `top1` of the held-out rows of one space (row of the table), which search the same
+        rows in another space (column). None if the two spaces share fewer than 20 held-out rows, and for
+        spaces that were added later.
     best_chance : ChanceLevel or None
         The chance level of the largest `top1` among all pairs of spaces.
     same_class : (float, float) or None
-        Share of labelled held-out rows whose nearest row in another space has the same label, as the mean
-        over all pairs of spaces; and the chance level of this share. None without labels, and in files of
-        earlier versions.
+        The share of labelled held-out rows whose nearest row in another space has the same label, averaged
+        over all pairs of spaces, and its chance level. None without labels, and in files of earlier versions.
 
     Examples
     --------
@@ -212,7 +210,7 @@ class Universe(Reported):
         return text
 
     def circumstances(self) -> str:
-        """Sentences on the number of rows, the intervals and the chance level of the scores."""
+        """Sentences on the dimension, the number of rows, the interval and the chance level of the scores."""
         scores = self.table()
         text = f"The common space has {counted(self.dimension, 'dimension')}."
         text += f" Its maps are fitted on up to {max(member.n for member in self.members):,} shared rows"
@@ -232,8 +230,7 @@ class Universe(Reported):
         return text
 
     def report(self, **figures: Any) -> Report:
-        """A report with one line per space: the share of its held-out rows that are nearest to the mean place
-        of the same row in the other spaces."""
+        """A report with one line per space, which has the `score` of the space."""
         best = self.best_chance
         facts = {"spaces": self.names, "dimension": self.dimension}
         facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
@@ -268,8 +265,9 @@ class Universe(Reported):
 
     @property
     def accuracy(self) -> np.ndarray:
-        """The share of held-out rows of one space (row) whose nearest row in another space (column) is their
-        partner, an array (N, N); NaN for pairs without a score."""
+        """For each pair of spaces, the share of held-out rows of one (row of the array) whose nearest row in
+        the other (column) is the same row: an array (N, N), NaN for pairs without a score.
+        """
         return np.array(
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float
         )
@@ -296,8 +294,8 @@ class Universe(Reported):
         """Translate rows (n, d_source) of one space into another one, an array (n, d_target) float32. Raises
         as `map`.
 
-        The cycle A → B → A returns the same row if B is at least as wide as A and `unit` is False. (With
-        `unit`, a translated row is scaled to length 1 before the next step.)
+        If B is at least as wide as A and `unit` is False, translating A → B → A gives back the same row.
+        (With `unit`, a translated row is scaled to length 1 before the next translation.)
         """
         return self.member(target).back(self.map(X, source))
 
@@ -344,8 +342,7 @@ class Universe(Reported):
         return replace(self, members=(*self.members, replace(made, score=score)), scores=scores)
 
     def __post_init__(self) -> None:
-        """Raise a SpaceError if the shapes of the arrays, which may come from a file, contradict each
-        other."""
+        """Raise a SpaceError for contradictory or invalid arrays, which may come from a file."""
         n, wide = len(self.members), self.consensus.shape[-1] if self.consensus.ndim == 2 else 0
         shapes = [
             (self.consensus, (len(self.ids), wide)),
@@ -380,7 +377,7 @@ class Universe(Reported):
                 )
 
     def save(self, path: str | Path) -> None:
-        """Write a file (`.universe`): safetensors with JSON metadata and checksums. Nothing is pickled."""
+        """Write a `.universe` file: safetensors with JSON metadata and checksums, nothing pickled."""
         path = expand_home(path)
         if path.suffix != SUFFIX:
             raise SpaceError(f"{path.name}: expected a name that ends in {SUFFIX!r}, got {path.suffix!r}")
@@ -445,7 +442,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
     )
     rows: int = setting(10_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
     rounds: int = setting(
-        30, low=1, help="Maximum number of rounds; the fit ends earlier if the maps stop changing."
+        30, low=1, help="Most rounds of the fit, which ends earlier if the maps stop changing."
     )
     random_state: int = setting(0, low=0, help="Random state of the rows that are held out.")
 
@@ -516,8 +513,9 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
     def _split(
         self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The indices of the rows to fit on, and of the held-out rows, both ascending. Hashes of the ids
-        decide, so that a further space moves no row from one set to the other."""
+        """The indices, ascending, of the rows to fit on and of the held-out rows. Hashes of the ids decide,
+        so that no row changes its set when a further space is fitted.
+        """
         tested = row_keys(ids, "test", self.random_state) < _TESTED
         scored = np.ones(len(ids), bool)
         for space, own in zip(spaces, rows, strict=True):
@@ -538,8 +536,9 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
 
 
 def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.ndarray]:
-    """The ids (n,) that at least two spaces share, and the index of each id's row in each space (N, n). The
-    index is −1 if the row is missing or zero."""
+    """The ids (n,) that at least two spaces share, and the row number of each id in each space, an array (N,
+    n); −1 if the row is missing or zero.
+    """
     index = spaces[0].index
     for space in spaces[1:]:
         if not index.equals(space.index):
@@ -552,14 +551,14 @@ def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.
 
 
 def _known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of the rows of a space whose ids are among `ids`, and the `places` of these ids."""
+    """The row numbers of a space whose ids are among `ids`, and the `places` of these ids."""
     rows = space.index.get_indexer(pd.Index(ids))
     rows[np.isin(rows, space.zero_rows)] = -1
     return rows[rows >= 0], places[rows >= 0]
 
 
 def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
-    """The mean row (d,), and the root mean square distance of the rows from it."""
+    """The mean row (d,), and the root mean square distance of the rows from the mean."""
     if not len(X):
         raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
     X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
@@ -589,12 +588,12 @@ def _rotations(
     fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
 ) -> list[np.ndarray]:
     """The maps Rᵢ (dᵢ, D), with orthonormal rows, that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ. Here Cᵢⱼ = Xᵢᵀ
-    diag(1/m) Xⱼ, and m is the number of spaces that have the row. This minimises the distances of rows from
-    their mean places.
+    diag(1/m) Xⱼ, and m has, for each row, the number of spaces that have the row. This minimises the
+    distances of rows from their mean places.
 
-    Each map in turn is set to the best map given all others, so the sum never decreases (Ten Berge 1977). The
-    first map is that of the widest space. The next space is always the one that correlates most with the
-    spaces before it.
+    Each map in turn is set to the best one given all others, so the sum never decreases (Ten Berge 1977). The
+    first map is that of the widest space. Then spaces join one by one, always the one that correlates most
+    with those before.
     """
     n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
     products: dict[tuple[int, int], np.ndarray] = {}
@@ -610,7 +609,7 @@ def _rotations(
 
     def target(i: int) -> np.ndarray:
         linked = (products[i, j] @ rotations[j] for j in list(rotations) if j != i and (i, j) in products)
-        return sum(linked, np.zeros((fitted[i].shape[1], wide)))  # in float64
+        return sum(linked, np.zeros((fitted[i].shape[1], wide)))  # the zeros make the sum float64
 
     while len(rotations) < n:
         waiting = {i: target(i) for i in range(n) if i not in rotations}
@@ -637,8 +636,9 @@ def _rotations(
 def _mean_place(
     places: Sequence[np.ndarray], present: np.ndarray, without: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean place (n, D) of each row over the spaces that have it, and whether any space has it (n,). The
-    space `without` is left out."""
+    """The mean place of each row over the spaces that have the row, an array (n, D), and whether any space
+    has the row, an array (n,). The space number `without` is left out.
+    """
     used = [i for i in range(len(places)) if i != without]
     count = present[used].sum(axis=0)
     total = np.zeros_like(places[0])
@@ -647,20 +647,22 @@ def _mean_place(
     return total / np.maximum(count, 1).astype(np.float32)[:, None], count > 0
 
 
-# Consistency of the spaces on held-out rows.
+# Scores on held-out rows.
 
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
-    """The mean reciprocal rank and `top1` of n rows (n, D), whose partners are searched by cosine among the n
-    rows of `target`."""
+    """The mean reciprocal rank and `top1` of rows (n, D) that search their partners, the rows with the same
+    number in `target`, by cosine.
+    """
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
 
 def _retrieval(
     source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
 ) -> tuple[Score, np.ndarray]:
-    """The score of `retrieval` for unit rows, and the index of the target row nearest to each row, (n,).
-    `own` are the neighbour lists within the target, if they are known."""
+    """The score of `retrieval` for unit rows, and the number of the nearest target row of each row, an array
+    (n,). `own` are the neighbours of target rows within the target; they are searched if not given.
+    """
     k, every = min(NEAREST, len(source)), np.arange(len(source))
     own = nearest(target, target, k).rows if own is None else own
     lists = {"own": own, "forward": nearest(source, target, k).rows}
@@ -669,8 +671,9 @@ def _retrieval(
 
 
 def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
-    """The label (t,) of each row, from the first space that has one; "" if none has. `rows` (N, t) are
-    indices as in `_shared_ids_and_rows`."""
+    """The label of each row, an array (t,), from the first space that has one; "" if none has. `rows` (N, t)
+    are row numbers as those of `_shared_ids_and_rows`.
+    """
     labels = np.full(rows.shape[1], "", dtype=object)
     for space, own in zip(spaces, rows, strict=True):
         if space.labels is not None:
@@ -682,8 +685,9 @@ def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
 def _scores(
     places: Sequence[np.ndarray], present: np.ndarray, labels: np.ndarray
 ) -> tuple[Grid, ChanceLevel | None, tuple[float, float] | None]:
-    """The `scores`, `best_chance` and `same_class` of a universe. All pairs share the permutations that give
-    the chance level of the largest `top1`."""
+    """The `scores`, `best_chance` and `same_class` of a universe. The same permutations are used for all
+    pairs of spaces, so that the chance level is that of the largest `top1`.
+    """
     n, units = len(places), [unit_rows(rows) for rows in places]
     scores: list[list[Score | None]] = [[None] * n for _ in range(n)]
     rng = np.random.default_rng(0)
@@ -709,7 +713,7 @@ def _scores(
     return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class
 
 
-# Figures of a universe: accuracy of all pairs, map of the spaces, rows on one map.
+# Figures of a universe.
 
 
 CHARTS = {
@@ -717,15 +721,15 @@ CHARTS = {
     "accuracy": Named("Table", help="every space translated into every other"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
-_FEWEST, MOST_LINED = 4, 5  # fewest models on a map; most models on a map with a line between every two
-_LEAST_DISTANCE = 0.02  # if all distances are smaller, the map shows one dot
+_FEWEST, MOST_LINED = 4, 5  # fewest models on a map; most on a map with lines between all models
+_LEAST_DISTANCE = 0.02  # if all distances are smaller, a map would show a single dot
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniverseChart(SpacesRecipe, figure="universe"):
-    """A figure of a universe. Its kind is one of `CHARTS`.
+    """A figure of a universe, one of `CHARTS`.
 
     Examples
     --------
@@ -743,8 +747,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
     def draw(
         self, result: Universe | None = None, spaces: Mapping[str, LatentSpace] | None = None
     ) -> Exportable:
-        """The figure. `spaces` are the spaces whose rows are drawn, by their names in the universe (default:
-        all)."""
+        """The figure. `spaces` have the rows to draw, by their names in the universe (default: all)."""
         universe, rows = result, self.chart == "rows"
         if universe is None or (rows and spaces is None):
             loaded = self.loaded()
@@ -767,7 +770,7 @@ def charts_of(universe: Universe) -> dict[str, str]:
 
 
 def _scored_spaces(universe: Universe) -> list[int]:
-    """Indices of the spaces that have scores; spaces added later have none."""
+    """The numbers of the spaces that have scores; spaces that were added later have none."""
     return [i for i, row in enumerate(universe.scores) if any(score is not None for score in row)]
 
 
@@ -776,8 +779,7 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     if len(scored) < _FEWEST:
         raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
     names = short_names(universe.names)[0]
-    # A symmetric matrix (N, N): for each pair of spaces, the accuracy, averaged over both directions. It is 1
-    # on the diagonal, and NaN without a score.
+    # the accuracy of each pair of spaces, averaged over both directions
     both = (universe.accuracy + universe.accuracy.T) / 2
     np.fill_diagonal(both, 1.0)
     return tuple(names[i] for i in scored), both[np.ix_(scored, scored)]
@@ -792,7 +794,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
     values, vectors = np.linalg.eigh(-around / 2)
     places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
     largest = places[np.abs(places).argmax(axis=0), [0, 1]]
-    places = places * np.where(largest < 0, -1, 1)  # a map and its mirror image are equally valid
+    places = places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally valid
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(
@@ -807,8 +809,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    """A matrix with the share of held-out rows of each space (row) whose nearest row in each other space
-    (column) is the same row."""
+    """The chart of `Universe.accuracy`."""
     names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
 
     def text(i: int, j: int) -> str:
@@ -831,8 +832,9 @@ def accuracy_matrix(universe: Universe) -> Matrices:
 
 
 def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> MovingPoints:
-    """Maps of the rows that all these spaces share, on the first two principal axes of the consensus. The
-    first map shows the consensus."""
+    """Maps of the rows that all these spaces share, on the first two principal axes of the mean places. The
+    first map shows the mean places, each further map the rows of one space.
+    """
     ids = pd.Index(np.concatenate([universe.ids, universe.test_ids]))
     shared = np.ones(len(ids), bool)
     for space in spaces.values():
@@ -866,8 +868,9 @@ def moving_rows(universe: Universe, spaces: Mapping[str, LatentSpace]) -> Moving
 def _rows_to_draw(
     ids: pd.Index, shared: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """The positions of the ids to draw, the group of each, and the names of the groups. Groups are those on a
-    map of the first space that has labels."""
+    """The positions in `ids` of the rows to draw, the group of each, and the names of the groups. The groups
+    are those of the first space with labels.
+    """
     if not spaces:
         some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
         return some, np.full(len(some), -1), ()

@@ -254,13 +254,13 @@ def test_each_combination_of_alarms_has_its_headline(gaussian):
     assert told_of["same"].startswith("No drift beyond the thresholds")
     assert told_of["turned"].startswith("'v2' can replace 'v1' once all rows are embedded again")
     assert headline_of(gaussian, gaussian + noise).startswith(
-        "Drift: 'v2' cannot replace 'v1'. 84 % of the 10 nearest neighbours are others, and"
+        "Drift: 'v2' cannot replace 'v1'. 84 % of the 10 nearest neighbours changed, and"
     )
     assert "paired at random" in headline_of(gaussian, 9 * noise)
     drift, verdict = compared(gaussian, gaussian + 0.02 * noise)
     assert not verdict.alarmed()
     strict = drift.judged(Thresholds(everything_new=EverythingNew(churn=0.0)))
-    assert drift.headline(strict).endswith("although its queries still rank the old vectors alike.")
+    assert drift.headline(strict).endswith("although its queries still rank the old vectors as before.")
 
 
 def test_bundled_file_holds_defaults_with_word_on_each():

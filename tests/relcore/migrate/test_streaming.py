@@ -104,7 +104,7 @@ def test_ids_arrive_as_they_were_or_are_refused(kind, tmp_path):
 @pytest.mark.parametrize("kind", ["faiss"])
 def test_numbers_that_float32_cannot_hold_are_not_copied(kind, tmp_path):
     np.save(tmp_path / "big.npy", np.where(np.eye(5), 1e39, 1.0))
-    with pytest.raises(SpaceError, match="big, row 1: expected finite numbers, as float32 holds them"):
+    with pytest.raises(SpaceError, match="big, row 1: expected finite float32 numbers"):
         adapt(None, StorePlace("npy", str(tmp_path / "big.npy")), place_of(kind, tmp_path))
 
 
