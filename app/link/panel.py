@@ -29,7 +29,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
 from relcore.base.report import delimited_text
 from relcore.base.settings import settings_of
-from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, numbered_spec, put_pairing, renamed_spec
 from relcore.catalog.row_tables import is_numbered, is_pairing_unknown
 from relcore.linking.bootstrap import LEARNING_RATE, PROMISED, BootstrapResult, Pairs
 from relcore.linking.clusters import ENOUGH
@@ -58,6 +58,7 @@ _LISTED = 2000  # most links that are listed for checking
 _SAMPLED = 4
 _FEWEST_ROWS = 10
 _FEWEST_ANCHORS = 10  # if fewer anchors are unconfirmed, confirmed pairs become anchors, too
+_NUMBERED_WORDS = numbered_spec(replace(BUNDLED[1], limit=15_000))  # the example: 5,000 words have no partner
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +163,29 @@ def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
         look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
         if st.button("Compare these rows in Explore", **look):
             go(EXPLORE)
-    if workspace.models[:2] != BUNDLED:
-        look = {"icon": ":material/match_word:", "type": "tertiary", "key": "bootstrap.example"}
-        st.button("Open an example: two models of words", on_click=_open_example, **look)
+    if workspace.models[:2] != (BUNDLED[0], _NUMBERED_WORDS):
+        st.button(
+            "Open an example: words of one model, only row numbers of the other",
+            on_click=_open_example,
+            icon=":material/match_word:",
+            type="tertiary",
+            key="bootstrap.example",
+        )
 
 
 def _open_example() -> None:
-    session.compare("link the bundled words", *BUNDLED)
-    st.session_state[f"bootstrap.have-{'-'.join(_HAVE)}-shared"] = "shared"
+    """Open the bundled words with row numbers as ids of one model, and type 20 known pairs."""
+    words = compute.load_space(BUNDLED[0]).ids[100:2100:100]
+    rows = compute.load_space(_NUMBERED_WORDS.rows_of).index
+    pairs = [f"{word} = {rows.get_loc(word)}" for word in words if word in rows]
+    session.compare("link words with row numbers", BUNDLED[0], _NUMBERED_WORDS)
+    st.session_state.update(
+        {
+            "bootstrap.have-few-none-none": "few",
+            "bootstrap.from-typed-file": "typed",
+            "bootstrap.typed": "\n".join(pairs),
+        }
+    )
 
 
 def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:

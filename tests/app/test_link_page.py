@@ -85,6 +85,15 @@ def test_rows_without_ids_are_linked_by_row_numbers_and_not_tested_by_their_orde
     assert have.options[-1] == "Test: hide the shared ids"
 
 
+def test_the_example_without_shared_ids_starts_from_twenty_known_pairs():
+    session = Session(None, Workspace(), LINK)
+    session.at.button(key="bootstrap.example").click().run()
+    assert "20 pairs, 20 of them with ids of these spaces." in session.captions
+    words, rows = (load(spec) for spec in session.workspace.models[:2])
+    word, row = session.at.text_area[0].value.splitlines()[-1].split(" = ")
+    assert word in words.ids and rows.payload[int(row)] == word and len(rows) < len(words)
+
+
 def test_unrelated_spaces_are_no_success(make_rotated):
     session = Session(None, make_rotated(related=False), LINK)
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
