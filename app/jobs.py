@@ -266,7 +266,9 @@ def _progress(job: Job) -> str:
     message = rest if colon and job.title.startswith(head) else status.message
     if not message or job.title.startswith(message):
         message = "starting"
-    counts = f"{status.done:,} of {status.total:,}" * (status.total > 1 and " of " not in message)
+    counts = f"{status.done:,} of {status.total:,}" * (
+        status.done > 0 and status.total > 1 and " of " not in message
+    )
     return f"{job.title}: {' · '.join(filter(None, (message, counts, status.time_left)))}"
 
 

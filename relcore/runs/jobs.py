@@ -41,9 +41,10 @@ class JobQueueError(RuntimeError):
 
 
 def in_words(seconds: float) -> str:
-    """A duration in words, at least one second: ``"7 s"``, ``"3 min"``, ``"1.5 h"``."""
+    """A duration in words, at least one second: ``"7 s"``, ``"35 s"`` (a multiple of 5), ``"3 min"``,
+    ``"1.5 h"``."""
     if seconds < 100:
-        return f"{max(1, round(seconds))} s"
+        return f"{max(1, round(seconds)) if seconds < 20 else 5 * round(seconds / 5)} s"
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
