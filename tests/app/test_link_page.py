@@ -91,7 +91,9 @@ def test_the_example_without_shared_ids_starts_from_twenty_known_pairs():
     assert "20 pairs, 20 of them with ids of these spaces." in session.captions
     words, rows = (load(spec) for spec in session.workspace.models[:2])
     word, row = session.at.text_area[0].value.splitlines()[-1].split(" = ")
-    assert word in words.ids and rows.payload[int(row)] == word and len(rows) < len(words)
+    assert word in words.ids
+    assert rows.payload[int(row)] == word
+    assert len(rows) < len(words)
 
 
 def test_unrelated_spaces_are_no_success(make_rotated):
