@@ -17,7 +17,7 @@ from relcore.base.settings import settings_of
 from relcore.base.text import visible
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import ComparisonRecipe
+from relcore.catalog.comparison_recipe import ComparisonRecipe
 from relcore.compare.scene import MapLook
 from relcore.figures.scene import Condition, StarLook
 from relcore.invert.inversion import InversionSpec

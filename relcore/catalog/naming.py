@@ -19,9 +19,7 @@ from relcore.base.settings import UNSET, settings_of
 from relcore.catalog.catalog import SpaceSpec, stored_encoding_spec
 from relcore.encoders.datasets import TASK, available_datasets, is_downloaded
 from relcore.encoders.encoder import HUB_NAME, Dataset, DatasetSpec, Encoder, encoder_class, encoder_from_json
-from relcore.encoders.sentences import BUNDLED, MODELS, PooledWords
-from relcore.encoders.transformers import MiniLM
-from relcore.encoders.vision import DistortedVision
+from relcore.encoders.sentences import BUNDLED, MODELS
 from relcore.files.formats import suffix_of
 from relcore.files.reading import FILE_OPTIONS, parts_of, series_of, shape_of
 from relcore.runs.entries import BundledResults, FinishedGroup
@@ -192,22 +190,30 @@ def dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpe
 
 @dataclass(frozen=True)
 class Example:
-    """A dataset of `n` rows and its encoders."""
+    """A dataset of `n` rows and its encoders. `described` are the encoders as JSON."""
 
     title: str
     explanation: str
     n: int
     dataset: DatasetSpec
-    encoders: tuple[Encoder, ...]
+    described: tuple[dict[str, str], ...]
+
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        return tuple(map(encoder_from_json, self.described))
 
 
+_NETWORKS = "mlp", "cnn", "residual", "vit"
 EXAMPLES = {
     "digits": Example(
         "Digits, four networks",
         "1,797 scans of digits; four networks learned to read them, each from its own random start.",
         1797,
         DatasetSpec("digits"),
-        tuple(DistortedVision(name) for name in ("mlp", "cnn", "residual", "vit")),
+        tuple(
+            {"encoder": "distorted-vision", "architecture": name}
+            for name in ("mlp", "cnn", "residual", "vit")
+        ),
     ),
     "sentences": Example(
         "Wikipedia sentences, three encoders",
@@ -215,7 +221,11 @@ EXAMPLES = {
         " FastText vectors, and MiniLM.",
         960,
         DatasetSpec("wikipedia", limit=960, options=TASK.options),
-        (PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()),
+        (
+            {"encoder": "pooled-words", "words": "word2vec-novels"},
+            {"encoder": "pooled-words", "words": "fasttext-novels"},
+            {"encoder": "minilm"},
+        ),
     ),
 }
 

@@ -8,21 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar, ForwardRef, Generic, Self, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, ForwardRef, Generic, TypeVar, get_args, get_origin
 
 from relcore.base import records
-from relcore.base.errors import SpaceError, need_one_of, need_strings, quote
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
 from relcore.base.settings import check
 from relcore.base.version import __version__
 from relcore.catalog.catalog import SpaceSpec, kept_ids, load, load_encoding, put_space, unscored_ids
-from relcore.maps.pane_maps import GRID, PANES, ViewSpec
-from relcore.maps.reduction import ReductionSpec
-from relcore.represent.translation import ProjectionSpec
 from relcore.runs.entries import Entry, StoreError, digest_of, plugins_in
 from relcore.runs.store import Context, Progress, Store, silent
-from relcore.spaces.space import LatentSpace, Match, match
+from relcore.spaces.space import LatentSpace
 
 Result = TypeVar("Result")
 
@@ -222,50 +219,3 @@ def need_same_content(space: LatentSpace, digest: str) -> None:
             f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the"
             " original, or delete the digests from the recipe to draw it with what is here"
         )
-
-
-# The settings and functions that recipes of figures of two spaces share.
-
-
-@dataclass(frozen=True)
-class ComparisonRecipe:
-    """The settings of a figure of two spaces. `others` are further spaces: only rows that they also have are
-    drawn and scored. The digests are those of the paired rows."""
-
-    newer: ClassVar[tuple[str, ...]] = ("others", "other_digests")
-
-    source: SpaceSpec
-    target: SpaceSpec
-    anchors: tuple[str, ...]
-    projection: ProjectionSpec = ProjectionSpec()
-    view: ViewSpec = ViewSpec()
-    reduction: ReductionSpec = ReductionSpec()
-    panes: tuple[str, ...] = GRID
-    source_digest: str = ""
-    target_digest: str = ""
-    others: tuple[SpaceSpec, ...] = ()
-    other_digests: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        need_strings("recipe: anchors", self.anchors)
-        for pane in self.panes:
-            need_one_of("recipe: panes", pane, PANES)
-
-    @classmethod
-    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
-        shared = {field.name: getattr(settings, field.name) for field in fields(ComparisonRecipe)}
-        return cls(**shared, **own)
-
-
-def load_models(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces and the others. Raises a SpaceError if one is missing or has changed."""
-    matched = match(*(load(spec, again=True) for spec in (recipe.source, recipe.target, *recipe.others)))
-    known = recipe.source_digest, recipe.target_digest, *recipe.other_digests
-    for space, digest in zip(matched.spaces, known, strict=False):
-        need_same_content(space, digest)
-    return matched
-
-
-def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces without the others. Raises the errors of `load_models`."""
-    return load_models(recipe).pair()

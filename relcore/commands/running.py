@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expand_home
-from relcore.base.errors import SpaceError, extra, quote
+from relcore.base.errors import SpaceError, quote
 from relcore.base.names import STRATEGIES, Named
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import UNSET, Setting, setting, settings_of
@@ -45,12 +45,12 @@ from relcore.catalog.task import Result, Task, inputs_of, task_job
 from relcore.files.reading import is_one_space
 from relcore.represent.similarity import USUAL_ANCHORS, select_anchors, usual_anchors
 from relcore.runs.entries import StoreError
-from relcore.runs.jobs import Job, JobQueue
-from relcore.runs.store import Context, Store, in_use
+from relcore.runs.store import Store
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, scored_rows
 from relcore.stores.index import parse_place
 
 if TYPE_CHECKING:
+    from relcore.runs.jobs import Job, JobQueue
     from relcore.sharded.operations import Runner
     from relcore.sharded.space import ShardedSpace
 
@@ -519,34 +519,19 @@ class Bar(AbstractContextManager):
 AT_ONCE_SECONDS = 2.0  # a shorter job is not worth the start of a process
 
 
-class InPlace(JobQueue):
-    """A job queue without other processes: `submit` runs the job before it returns."""
-
-    def __init__(self, bar: Bar) -> None:
-        super().__init__(n_workers=1)
-        self._bar = bar
-
-    def submit(
-        self, key: str, function: Callable[..., None], title: str, priority: int = 0, **settings
-    ) -> Job:
-        if not self.store.has(key):
-            with in_use(), extra(), Context(key, self.store, self._bar.event).sending() as context:
-                self.store.require_writable()
-                function(context, **settings)
-        return self.job(key)
-
-
 @contextmanager
 def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
     """A job queue on the cluster of --scheduler. Without that option, it has at most one process per job on
     this machine. A single job runs in this process, and so do all jobs if Dask (the extra ``cluster``) is
     missing.
     """
+    from relcore.runs.jobs import JobQueue, QueueInPlace
+
     cluster = JobQueue(options.scheduler)
     # Another process would take seconds to start and to import the libraries again.
     if (n_jobs == 1 or find_spec("distributed") is None) and not cluster.address:
         with Bar(options) as bar:
-            yield InPlace(bar)
+            yield QueueInPlace(bar.event)
         return
     cluster.n_workers = min(cluster.n_workers, n_jobs or cluster.n_workers)
     try:

@@ -19,8 +19,9 @@ from relcore.base.records import data_folders, finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, load, space_name
+from relcore.catalog.comparison_recipe import ComparisonRecipe, load_models, load_pair
 from relcore.catalog.row_tables import row_texts
-from relcore.catalog.task import ComparisonRecipe, Recipe, SpacesRecipe, load_models, load_pair, recipe_of
+from relcore.catalog.task import Recipe, SpacesRecipe, recipe_of
 from relcore.compare.columns import (
     Cells,
     are_readable_ids,

@@ -21,7 +21,8 @@ from relcore.base.numbers import band, counted, general, short
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, mean_row, unit_rows
 from relcore.base.settings import check, setting
-from relcore.catalog.task import ComparisonRecipe, Recipe, load_pair
+from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
+from relcore.catalog.task import Recipe
 from relcore.engine.device import NumpyDevice
 from relcore.engine.engine import Engine, nearest
 from relcore.figures.export import Exportable, histogram_exportable

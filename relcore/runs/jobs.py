@@ -26,7 +26,7 @@ from relcore.base.environment import GPU, chosen, resolve
 from relcore.base.errors import extra
 from relcore.base.writing import temporary
 from relcore.runs.entries import Entry
-from relcore.runs.store import Pins, Store, TimeLeft, run_in_worker
+from relcore.runs.store import Context, Pins, Store, TimeLeft, in_use, run_in_worker
 
 WAITS = "waiting for its turn"
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -443,6 +443,31 @@ class JobQueue:
         # This fails if the worker is dead or has no nanny, which does not matter: the job has ended.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
+
+
+class QueueInPlace(JobQueue):
+    """A job queue without other processes: `submit` runs the job before it returns. `send` is called with the
+    events that the job reports."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(n_workers=1)
+        self._report = send
+
+    def submit(
+        self,
+        key: str,
+        function: Callable[..., None],
+        *,
+        title: str,
+        priority: int = 0,
+        here: bool = False,
+        **settings: Any,
+    ) -> Job:
+        if not self.store.has(key, own=here):
+            with in_use(), extra(), Context(key, self.store, self._report).sending() as context:
+                self.store.require_writable()
+                function(context, **settings)
+        return self.job(key)
 
 
 # The default cluster: a Dask scheduler and workers in processes of this machine.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.commands import running
+from relcore.runs import jobs
 from relcore.runs.store import Store
 
 
@@ -34,7 +34,7 @@ def one_queue(monkeypatch, shared_queue):
         def close(self):
             pass
 
-    monkeypatch.setattr(running, "JobQueue", Lent)
+    monkeypatch.setattr(jobs, "JobQueue", Lent)
     return shared_queue
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from relcore.base.records import without_paths
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.task import ComparisonRecipe, load_pair
+from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
 from relcore.cli import main
 from relcore.compare.scene import Panes, Scores, comparison_scene
 from relcore.figures.style import Style

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from relcore.base.names import STUDIES, StudyName
+from relcore.commands import running
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
@@ -48,6 +49,12 @@ def test_runs_findings_and_recipe(run, one_queue, toy, tmp_path):
     assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
     (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))
     assert run("study", "--spec", "spec.json", "--csv") == run("study", "toy", "--grid", "n_runs=3", "--csv")
+
+
+def test_runs_in_this_process_without_dask(run, toy, monkeypatch):
+    monkeypatch.setattr(running, "find_spec", lambda name: None)
+    rows = json.loads(run("study", "toy", "--grid", "n_runs=3", "--json"))["rows"]
+    assert [row["y"] for row in rows] == [0, 2, 4]
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ import pytest
 from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.catalog.task import ComparisonRecipe, load_pair, recipe_of
+from relcore.catalog.comparison_recipe import ComparisonRecipe, load_pair
+from relcore.catalog.task import recipe_of
 from relcore.compare.scene import Panes, comparison_scene, exportable
 from relcore.maps.pane_maps import ViewSpec
 from relcore.maps.reduction import ReductionSpec

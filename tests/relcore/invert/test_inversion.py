@@ -10,7 +10,7 @@ from scipy.stats import ortho_group
 
 from relcore.base.rows import mean_row, unit_rows
 from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.task import ComparisonRecipe
+from relcore.catalog.comparison_recipe import ComparisonRecipe
 from relcore.encoders.sentences import BUNDLED, load_words
 from relcore.invert import inversion
 from relcore.invert.inversion import (
