@@ -11,9 +11,7 @@ from relcore.studies.study import StudyRuns, StudySpec, study_of
 from tests.relcore.studies.test_studies import (
     copies,  # noqa: F401
 )
-from tests.relcore.studies.test_studies import (
-    test_every_study_lists_distinct_runs as lists_distinct_runs,
-)
+from tests.relcore.studies.test_studies import test_every_study_lists_distinct_runs as lists_distinct_runs
 
 
 def test_the_names_that_files_may_have_are_those_of_the_package(installed):

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.compare.scene import (
-    moved_plane,
-    plane_similarities,
-    with_unrelated_target,
-    with_wrong_pairs,
-)
+from relcore.compare.scene import moved_plane, plane_similarities, with_unrelated_target, with_wrong_pairs
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
 from relcore.spaces.space import LatentSpace, Match

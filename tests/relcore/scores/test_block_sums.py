@@ -80,9 +80,8 @@ def top_of(scores, k, seed=None, size=64):
     return top
 
 
-@pytest.mark.parametrize(
-    "ascending", [False, True]
-)  # the worst order: every row is nearer than all before it
+# ascending is the worst order: every row is nearer than all before it
+@pytest.mark.parametrize("ascending", [False, True])
 def test_nearest_rows_are_those_of_a_full_sort(ascending):
     given = np.random.default_rng(2).normal(size=(9, 3000)).astype(np.float32)
     given = np.sort(given, axis=1) if ascending else given

@@ -60,16 +60,6 @@ def test_debiased_is_u_statistic_of_gram_matrices(pair):
     assert linear_cka(*pair, debiased=True) == pytest.approx(debiased_by_grams(*pair), rel=1e-5)
 
 
-@pytest.mark.parametrize("debiased", [False, True])
-def test_rotation_scale_and_shift_change_nothing_and_other_linear_maps_do(pair, rng, debiased):
-    X, Y = pair
-    turn = np.linalg.qr(rng.normal(size=(9, 9)))[0]
-    assert linear_cka(X, 5 * Y @ turn + 3, debiased=debiased) == pytest.approx(
-        linear_cka(X, Y, debiased=debiased), abs=1e-5
-    )
-    assert linear_cka(X, X @ np.diag([9, 1, 1, 1, 1, 1]), debiased=debiased) < 0.9
-
-
 def test_many_features_look_alike_by_chance_and_debiasing_takes_that_away(rng):
     X, Y = rng.normal(size=(2, 100, 200))
     biased, debiased = linear_cka(X, Y), linear_cka(X, Y, debiased=True)

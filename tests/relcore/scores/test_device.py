@@ -18,12 +18,7 @@ N = 600
 ROUNDING = 1e-5
 
 
-@pytest.fixture(
-    params=[
-        "torch",
-        pytest.param("cuda", marks=pytest.mark.gpu),
-    ]
-)
+@pytest.fixture(params=["torch", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request, torch):
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
@@ -98,17 +93,13 @@ def test_half_precision_of_script_around_it_changes_no_score(device, usual_preci
     assert torch.get_float32_matmul_precision() == "medium"
 
 
-@pytest.mark.parametrize("raised", ["torch's own", "of cuBLAS"])
-def test_where_memory_of_gpu_runs_out_cpu_goes_on_and_says_so(monkeypatch, raised, torch):
+def test_where_memory_of_gpu_runs_out_cpu_goes_on_and_says_so(monkeypatch, torch):
     pair, product, calls = made_pair(), TorchDevice.product, []
-    error = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED")
-    if raised == "torch's own":
-        error = torch.OutOfMemoryError("CUDA out of memory")
 
     def full(one, *arguments):
         calls.append(arguments)
         if len(calls) > 2:  # in the middle of the pass
-            raise error
+            raise torch.OutOfMemoryError("CUDA out of memory")
         return product(one, *arguments)
 
     expected = facts(pair, "cpu")
@@ -138,9 +129,7 @@ def test_no_tensor_has_row_for_each_row_of_space_and_column_for_each_anchor(monk
 def test_a_gpu_that_is_not_there_is_said(monkeypatch, torch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for name in ("cuda", "cuda:1"):
-        with pytest.raises(
-            SpaceError, match=f"expected a GPU for '{name}', but PyTorch finds none; use 'auto' or 'cpu'"
-        ):
+        with pytest.raises(SpaceError, match=f"expected a GPU for '{name}', but PyTorch finds none"):
             device_of(name)
 
 
@@ -156,9 +145,8 @@ def test_space_is_brought_to_device_once_for_all_representations_and_passes(monk
     assert moved == [pair.source.vectors.shape] * 2  # either space, in the first of two runs
     # In each of two runs, of either space: one turn to the anchors' axes, one search in each of the four
     # representations; Procrustes turns the source.
-    blocks = 1
-    assert len([name for name in products if name.startswith("turned")]) == 2 * 2 * blocks
-    assert len([name for name in products if name == "scores"]) == 2 * 4 * blocks
+    assert sum(name.startswith("turned") for name in products) == 2 * 2
+    assert products.count("scores") == 2 * 4
 
 
 def test_spaces_of_equal_content_share_copy_until_last_of_them_goes(monkeypatch):
@@ -183,11 +171,8 @@ def test_spaces_of_equal_content_share_copy_until_last_of_them_goes(monkeypatch)
 
 def test_rows_of_a_file_stay_on_device_and_go_with_their_space(tmp_path):
     pytest.importorskip("torch")
-    rows, place, before = (
-        np.random.default_rng(0).normal(size=(50, 7)),
-        device_of("torch"),
-        cached_size("cpu")[0],
-    )
+    rows, place = np.random.default_rng(0).normal(size=(50, 7)), device_of("torch")
+    before = cached_size("cpu")[0]
     np.save(tmp_path / "rows.npy", rows.astype(np.float16))
     mapped = as_mapped_rows(np.load(tmp_path / "rows.npy", mmap_mode="r"))
     for _ in range(2):

@@ -17,18 +17,8 @@ def spaces():
     rng = np.random.default_rng(3)
     first = rng.standard_normal((N, D)) + 1
     turned = first @ np.linalg.qr(rng.standard_normal((D, D)))[0] + 0.6 * rng.standard_normal((N, D)) + 5
-    ids, labels = (
-        [f"r{i}" for i in range(N)],
-        np.where(np.arange(N) % 7, np.where(first[:, 0] > 1, "high", "low"), ""),
-    )
-    return [
-        LatentSpace(X, ids, name=name, labels=labels) for X, name in ((first, "first"), (turned, "turned"))
-    ]
-
-
-def task_of(representation, spaces, convention):
-    anchors = () if representation == "absolute" else tuple(spaces[0].ids[:20])
-    return ExactScores.on(representation, anchors, ProjectionSpec(), 5, convention)
+    labels = np.where(np.arange(N) % 7, np.where(first[:, 0] > 1, "high", "low"), "")
+    return [LatentSpace(X, [f"r{i}" for i in range(N)], labels=labels) for X in (first, turned)]
 
 
 @pytest.mark.parametrize(
@@ -36,11 +26,10 @@ def task_of(representation, spaces, convention):
     [("absolute", "paper"), ("relative", "mutual"), ("procrustes", "mutual")],
 )
 def test_several_passes_give_scores_of_whole_search(spaces, representation, convention, monkeypatch):
-    task, pair = task_of(representation, spaces, convention), match(*spaces)
-    made, split = (
-        represent(pair, representation, task.anchors, task.projection),
-        held_out(pair, task.anchors, representation),
-    )
+    pair, anchors = match(*spaces), () if representation == "absolute" else tuple(spaces[0].ids[:20])
+    task = ExactScores.on(representation, anchors, ProjectionSpec(), 5, convention)
+    made = represent(pair, representation, anchors, task.projection)
+    split = held_out(pair, anchors, representation)
     expected = score_pair(*made, split, k=5, convention=convention, labels=class_labels(pair))
     monkeypatch.setattr(passes, "_QUERIES", 500)
     told = []

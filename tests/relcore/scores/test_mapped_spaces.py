@@ -56,15 +56,11 @@ def test_equal_ids_pair_without_a_copy_or_an_index(on_disk, in_memory):
 
 def test_scores_by_block_and_pictures_of_panes_are_same(on_disk, in_memory):
     anchors = [str(row) for row in range(20, 60)]
-    scores, pictures = [], []
+    scores, pictures, rows, spec = [], [], np.arange(0, N, 3), ProjectionSpec()
     for spaces in (on_disk, in_memory):
         pair = match(spaces[0], spaces[0])
-        scores.append(
-            score_table(score_forms(pair, REPRESENTATIONS, anchors, ProjectionSpec(), n_queries=200))
-        )
-        drawn = pca_pair(
-            pair, np.arange(0, N, 3), "relative", anchors, ProjectionSpec(), ReductionSpec("pca")
-        )
+        scores.append(score_table(score_forms(pair, REPRESENTATIONS, anchors, spec, n_queries=200)))
+        drawn = pca_pair(pair, rows, "relative", anchors, spec, ReductionSpec("pca"))
         pictures.append(np.concatenate(drawn[0]))
     pd.testing.assert_frame_equal(*scores, rtol=1e-6)
     np.testing.assert_allclose(*pictures, rtol=1e-5, atol=1e-6)

@@ -47,14 +47,17 @@ def lists_by_hand(source, target, k, convention):
     )
 
 
+def overlaps(first, second):
+    return np.array([len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in zip(first, second, strict=True)])
+
+
 def jaccard_by_hand(source, target, k, convention):
-    own, other = lists_by_hand(source, target, k, convention)
-    return np.array([len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in zip(own, other, strict=True)])
+    return overlaps(*lists_by_hand(source, target, k, convention))
 
 
 def mrr_by_hand(source, target, k, convention):
-    def one_way(asking, base):
-        ranks = 1 + np.array([list(row).index(itself) for itself, row in enumerate(ranked(asking, base))])
+    def one_way(queries, base):
+        ranks = 1 + np.argmax(ranked(queries, base) == np.arange(len(base))[:, None], axis=1)
         return np.where(ranks <= k, 1 / ranks, 0)
 
     there = one_way(source, target)
@@ -85,21 +88,11 @@ def test_each_query_has_its_own_overlap_and_rank(make_pair, convention):
     assert found.mrr().top1 == first
 
 
-@pytest.mark.parametrize("convention", CONVENTIONS)
-def test_rotating_one_space_changes_mutual_overlap_nowhere_and_papers_everywhere(make_pair, convention):
-    source, target = make_pair()
-    turned = (target @ np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0]).astype(np.float32)
-    same = jaccard(source, turned, 10, convention) == pytest.approx(
-        jaccard(source, target, 10, convention), abs=1e-6
-    )
-    assert same is (convention == "mutual")
-
-
 def test_what_script_tries_first_is_right_for_rotated_space_or_says_why_not(make_pair):
     source, target = make_pair()
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0]
-    assert jaccard(source, source @ rotation) == pytest.approx(1)
-    assert jaccard(source, source @ rotation).note == ""
+    within = jaccard(source, source @ rotation)
+    assert (within, within.note) == (pytest.approx(1), "")
     for score in (
         jaccard(source, source @ rotation, convention="paper"),
         mrr(source, source @ rotation),
@@ -150,10 +143,7 @@ def test_overlap_of_permuted_lists_is_counted_as_row_by_row(rng, monkeypatch, mo
     monkeypatch.setattr(neighbours, "_SHARED_PAIRS", most_pairs)
     first, second = (np.array([rng.choice(40, 5, replace=False) for _ in range(30)]) for _ in range(2))
     order = rng.permutation(30)
-    expected = [
-        len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in zip(first, second[order], strict=True)
-    ]
-    np.testing.assert_array_equal(permuted_overlap(first, second)(order), expected)
+    np.testing.assert_array_equal(permuted_overlap(first, second)(order), overlaps(first, second[order]))
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -191,17 +181,6 @@ def test_they_are_those_of_a_search_in_a_copy(rng, device, offset, centre):
     np.testing.assert_array_equal(nearest_within(directions(X, mean), queries, 7, device), expected)
 
 
-def test_rows_that_are_equal_do_not_agree_because_of_their_order(rng):
-    first = np.repeat(rng.normal(size=(2, 5)), 3000, axis=0).astype(np.float32)
-    second = np.repeat(rng.normal(size=(2, 5)), 3000, axis=0).astype(np.float32)
-    found, other = (nearest_within(directions(X), np.arange(100), 20) for X in (first, second))
-    assert (found < 3000).all()  # copies of themselves
-    assert (other < 3000).all()
-    assert not (found == np.arange(100)[:, None]).any()
-    shared = np.mean([len(np.intersect1d(*lists)) for lists in zip(found, other, strict=True)])
-    assert shared < 1  # by chance 20 · 20 / 2,999 = .13, and 20 in the order of the rows
-
-
 D, N_ANCHORS = 8, 24
 
 
@@ -234,25 +213,22 @@ def population():
 
 
 def relative(vectors, anchors, which):
-    made = (
-        (Z / np.linalg.norm(Z, axis=1, keepdims=True))
-        @ (A[which] / np.linalg.norm(A[which], axis=1, keepdims=True)).T
-        for Z, A in zip(vectors, anchors, strict=True)
+    return tuple(
+        (unit(Z) @ unit(A[which]).T).astype(np.float32) for Z, A in zip(vectors, anchors, strict=True)
     )
-    return tuple(Z.astype(np.float32) for Z in made)
 
 
 @pytest.mark.parametrize("convention", ["paper", pytest.param("mutual", marks=pytest.mark.slow)])
 def test_intervals_of_two_anchor_sets_contain_true_difference(convention):
-    """100 draws of 200 rows; the truth is the mean over the draws. 95 are expected, standard error 2.2: 88 or
-    fewer come once in 250 times. Intervals half as wide would contain it in 67."""
+    """60 draws of 200 rows; the truth is the mean over the draws. 57 are expected, standard error 1.7: 51 or fewer
+    come once in 300 times. Intervals half as wide would contain it in 40."""
     (draw, anchors), split = population(), Split.held_out([f"r{row}" for row in range(200)])
     found = []
-    for state in range(100):
+    for state in range(60):
         vectors = draw(np.random.default_rng([7, state]), 200)
         sets = (relative(vectors, anchors, which) for which in (np.arange(8), np.arange(8, N_ANCHORS)))
         found.append(score_differences(*sets, split, k=10, convention=convention))
     for metric in found[0]:
         changes = [one[metric] for one in found]
         truth = np.mean([one.value for one in changes])
-        assert sum(one.low <= truth <= one.high for one in changes) > 88, metric
+        assert sum(one.low <= truth <= one.high for one in changes) > 51, metric

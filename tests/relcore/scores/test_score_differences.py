@@ -46,9 +46,8 @@ def test_all_similarities_with_sets_that_overlap_in_part(similarity, center):
     pair = pair_of()
     sets = ids(pair, *range(30)), ids(pair, *range(20, 45))
     passed, whole = both(pair, "relative", *sets, ProjectionSpec(similarity, center))
-    told = (
-        slice(2, None) if similarity == "quantised" else slice(None)
-    )  # many rows are equal there, and neighbours by lot
+    # quantised: many rows are equal, and neighbours are drawn
+    told = slice(2 * (similarity == "quantised"), None)
     np.testing.assert_allclose(passed[told], whole[told], atol=3e-6)
 
 
@@ -80,24 +79,6 @@ def passes(monkeypatch):
     return made
 
 
-def kept_passes(pair, form, *sets, spec=SPEC, **settings):
-    """By anchors what `score_forms` keeps of one representation, beside another where there is one of the
-    same rows.
-    """
-    kept, forms = {}, ("relative", "whitened") if form == "whitened" else (form,)
-    for anchors in sets:
-        settings = {"labels": class_labels(pair), "n_queries": 30} | settings
-        score_forms(
-            pair,
-            forms,
-            anchors,
-            spec,
-            keep=lambda one, passed, ids=anchors: kept.update({(one, ids): passed}),
-            **settings,
-        )
-    return {ids: passed for (one, ids), passed in kept.items() if one == form}
-
-
 @pytest.mark.parametrize(
     ("form", "convention", "before", "now"),
     [
@@ -107,18 +88,24 @@ def kept_passes(pair, form, *sets, spec=SPEC, **settings):
     ],
 )
 def test_passes_that_were_kept_are_not_made_again(form, convention, before, now, passes):
-    labelled = 0.8
-    pair = pair_of(labelled=labelled)
+    pair, kept, forms = pair_of(labelled=0.8), {}, ("relative", form) if form == "whitened" else (form,)
     sets = ids(pair, *range(before)), ids(pair, *range(now))
     settings = {"convention": convention, "labels": class_labels(pair), "n_queries": 30}
     again = anchor_differences(pair, form, *sets, SPEC, **settings)
-    kept = kept_passes(pair, form, *sets, convention=convention)
+    for anchors in sets:
+        score_forms(
+            pair,
+            forms,
+            anchors,
+            SPEC,
+            keep=lambda one, seen, ids=anchors: kept.update({(one, ids): seen}),
+            **settings,
+        )
+    kept = {ids: seen for (one, ids), seen in kept.items() if one == form}
     passes.clear()
     found = anchor_differences(pair, form, *sets, SPEC, kept=kept, **settings)
     assert passes == []
     assert list(found) == list(again)
-    for name, one in found.items():
-        np.testing.assert_allclose(
-            [one.value, one.low, one.high], [again[name].value, again[name].low, again[name].high], atol=1e-6
-        )
+    levels = [[(one.value, one.low, one.high) for one in of.values()] for of in (found, again)]
+    np.testing.assert_allclose(*levels, atol=1e-6)
     assert any(abs(one.value) > 1e-3 for one in found.values())

@@ -13,9 +13,8 @@ from tests.relcore.scores.pairs import pair_of
 
 SPEC = ProjectionSpec()
 ROUNDING = 2e-6
-SWAPPED = (
-    1 / 300 / 9
-)  # one query of 300, one of whose ten neighbours is another: rows as near as float32 can tell
+# one query of 300, one of whose ten neighbours is another: rows as near as float32 can tell
+SWAPPED = 1 / 300 / 9
 
 
 def both(pair, anchors, spec=SPEC, forms=REPRESENTATIONS, **settings):
@@ -42,11 +41,11 @@ def assert_equal(passed, whole, tolerance=ROUNDING):
 
 @pytest.mark.parametrize(
     ("n_anchors", "convention", "labelled"),  # fewer anchors than dimensions, as many, more
-    [(12, "paper", None), (24, "mutual", 0.8), (60, "paper", 0.8), (60, "mutual", 1.0)],
+    [(12, "paper", None), (24, "mutual", 1.0), (60, "paper", 0.8)],
 )
 def test_all_representations_and_metrics(n_anchors, convention, labelled):
     pair = pair_of(labelled=labelled)
-    found = both(pair, tuple(pair.ids[3 : 3 + n_anchors]), convention=convention, n_queries=300)
+    found = both(pair, tuple(pair.ids[3 : 3 + n_anchors]), convention=convention, n_queries=150)
     assert len(found) == 4 * (4 + (labelled is not None))
     for passed, whole in found.values():
         assert_equal(passed, whole)
@@ -63,12 +62,9 @@ def test_rows_that_are_not_scored_are_no_neighbours_either(mark):
 
 
 @pytest.mark.parametrize("similarity", [name for name in SIMILARITIES if name != "quantised"])
-@pytest.mark.parametrize("center", [False])
-def test_other_similarities(similarity, center):
-    pair = pair_of()
-    found = both(
-        pair, tuple(pair.ids[:30]), ProjectionSpec(similarity, center, ridge=2.0), ("relative", "whitened")
-    )
+def test_other_similarities(similarity):
+    pair, spec = pair_of(), ProjectionSpec(similarity, center=False, ridge=2.0)
+    found = both(pair, tuple(pair.ids[:30]), spec, ("relative", "whitened"))
     for passed, whole in found.values():
         assert_equal(passed, whole, SWAPPED)
 
@@ -78,9 +74,8 @@ def test_spaces_far_from_zero_have_the_same_notes(offset):
     pair = pair_of(moved=(offset, -offset))
     for (form, _), (passed, whole) in both(pair, tuple(pair.ids[:30]), n_queries=300).items():
         assert passed.note == whole.note
-        rounds = (
-            form == "procrustes" and offset > 100
-        )  # whole matrices go through rows of that offset, the pass does not
+        # whole matrices go through rows of that offset, the pass does not
+        rounds = form == "procrustes" and offset > 100
         if not whole.note:
             assert_equal(passed, whole, 0.01 if rounds else 5e-4)
 
@@ -91,10 +86,8 @@ def test_one_number_of_any_size_is_scored_as_in_whole_matrices(number, rows):
     pair = pair_of()
     vectors = np.array(pair.source.vectors)
     vectors[rows, 3] = number
-    for spaces in (
-        (LatentSpace(vectors, pair.ids), pair.target),
-        (pair.target, LatentSpace(vectors, pair.ids)),
-    ):
+    long = LatentSpace(vectors, pair.ids)
+    for spaces in ((long, pair.target), (pair.target, long)):
         for (_, name), (passed, whole) in both(match(*spaces), tuple(pair.ids[:30]), n_queries=300).items():
             assert np.isfinite([passed, passed.null.mean if passed.null else 0]).all()
             if name == "cka":

@@ -19,12 +19,7 @@ from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 from relcore.studies import networks
-from relcore.studies.networks import (
-    BestCellChance,
-    absolute_and_relative_accuracy,
-    cells_of,
-    inversion_sweep,
-)
+from relcore.studies.networks import BestCellChance, absolute_and_relative_accuracy, cells_of, inversion_sweep
 from relcore.studies.study import StudyChart, StudyRuns, StudySpec, study_of
 
 
