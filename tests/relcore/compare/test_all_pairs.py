@@ -50,18 +50,13 @@ def spaces(rng, make_space, vectors, rotation):
 def one_pair(metric, source, target, **settings):
     pair = match(source, target)
     if metric == "relative cosine":
-        made = represent(pair, "relative", ANCHORS, settings.get("projection", ProjectionSpec()))
+        made = represent(pair, "relative", ANCHORS, settings["projection"])
         rows = AlignedPair.of(*made, held_out(pair, ANCHORS))
         return mean_cosine(rows.source, rows.target)
+    rows = pair.source.vectors, pair.target.vectors
     if metric == "mutual knn":
-        return jaccard(
-            pair.source.vectors,
-            pair.target.vectors,
-            7,
-            "mutual",
-            queries=held_out(pair).queries(settings.get("n_queries")),
-        )
-    return linear_cka(pair.source.vectors, pair.target.vectors, debiased=metric == "debiased cka")
+        return jaccard(*rows, 7, "mutual", queries=held_out(pair).queries(settings["n_queries"]))
+    return linear_cka(*rows, debiased=metric == "debiased cka")
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -80,25 +75,19 @@ def test_unrelated_spaces_are_as_alike_as_chance_has_it(spaces, metric):
     assert alike > alike.null.high
 
 
-@pytest.mark.parametrize("n_queries", [40])
 @pytest.mark.parametrize("metric", METRICS)
-def test_each_number_is_that_of_function_for_pair(spaces, metric, n_queries):
-    projection = ProjectionSpec("angular", center=False)
-    shared = spaces[2].take(
-        np.arange(40, N), "part"
-    )  # shares only some rows with the others, where nothing can be kept
-    spaces = [*spaces, shared] if metric != "relative cosine" else spaces
-    found = similarity_matrix(spaces, metric, ANCHORS, projection, k=7, n_queries=n_queries)
+def test_each_number_is_that_of_function_for_pair(spaces, metric):
+    settings = {"projection": ProjectionSpec("angular", center=False), "n_queries": 40}
+    part = spaces[2].take(np.arange(40, N), "part")  # the others have more rows, so nothing can be kept
+    spaces = [*spaces, part] if metric != "relative cosine" else spaces
+    found = similarity_matrix(spaces, metric, ANCHORS, k=7, **settings)
     for i in range(len(spaces)):
         for j in range(i, len(spaces)):
             # In the order of the first space, as there: the sampled rows depend on it.
             pair = match(spaces[0], spaces[i]).target, match(spaces[0], spaces[j]).target
-            expected = one_pair(metric, *pair, projection=projection, n_queries=n_queries)
-            score = found.scores[i][j]
-            assert score == pytest.approx(float(expected), abs=1e-6)
-            assert (score.null.low, score.null.high) == pytest.approx(
-                (expected.null.low, expected.null.high), abs=1e-6
-            )
+            expected, score = one_pair(metric, *pair, **settings), found.scores[i][j]
+            numbers = [(float(one), one.null.low, one.null.high) for one in (score, expected)]
+            assert numbers[0] == pytest.approx(numbers[1], abs=1e-6)
             assert (score.k, score.n, score.n_queries) == (expected.k, expected.n, expected.n_queries)
             assert found.scores[j][i] is score
 
@@ -122,13 +111,12 @@ def test_pairs_without_shared_ids_say_so(make_space, vectors, spaces):
 
 
 @pytest.mark.parametrize("metric", ["debiased cka", "relative cosine"])
-def test_best_of_many_pairs_is_held_against_best_by_chance(rng, make_space, metric):
+def test_best_of_many_pairs_is_held_against_best_by_chance(make_space, metric):
     """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
     above_own = above_best = 0
     for draw in range(20):
-        spaces = [
-            make_space(np.random.default_rng([draw, i]).normal(size=(60, 3)), name=f"s{i}") for i in range(6)
-        ]
+        rng = np.random.default_rng(draw)
+        spaces = [make_space(rng.normal(size=(60, 3)), name=f"s{i}") for i in range(6)]
         found = similarity_matrix(spaces, metric, ANCHORS[:4], k=5)
         score = found.best[2]
         above_own += score > score.null.high

@@ -38,23 +38,19 @@ def pair(rng, make_space):
 
 def test_numbers_are_scale_and_few_whole_numbers_or_texts_are_classes(pair):
     view = View(np.arange(80), np.zeros(80, int), ("a",))
+
+    def coloured(values):
+        column = values if isinstance(values, pd.Series) else pd.Series(values, index=pair.ids)
+        return with_color_column(pair, view, ViewSpec(color_by="column:n"), {"n": column}.get)
+
     years = pd.Series(np.arange(1900, 1980), index=pair.ids)
-    by_year = with_color_column(pair, view, ViewSpec(color_by="column:year"), {"year": years}.get)
-    assert (by_year.scale.title, by_year.category_names) == ("year", ())
+    by_year = coloured(years)
+    assert (by_year.scale.title, by_year.category_names) == ("n", ())
     np.testing.assert_array_equal(by_year.values, years)
     shuffled = years.sample(frac=1, random_state=0)[:40]
-    partly = with_color_column(pair, view, ViewSpec(color_by="column:year"), {"year": shuffled}.get)
-    np.testing.assert_array_equal(partly.categories >= 0, np.isin(pair.ids, shuffled.index))
-    stars = pd.Series(np.arange(80) % 5, index=pair.ids)
-    assert with_color_column(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == (
-        "0",
-        "1",
-        "2",
-        "3",
-        "4",
-    )
-    mixed = pd.Series(["7", "ten", None] * 26 + ["7", "ten"], index=pair.ids)
-    classes = with_color_column(pair, view, ViewSpec(color_by="column:n"), {"n": mixed}.get)
+    np.testing.assert_array_equal(coloured(shuffled).categories >= 0, np.isin(pair.ids, shuffled.index))
+    assert coloured(np.arange(80) % 5).category_names == tuple("01234")
+    classes = coloured(["7", "ten", None] * 26 + ["7", "ten"])
     assert (classes.category_names, classes.categories[:3].tolist()) == (("7", "ten"), [0, 1, -1])
 
 
@@ -120,15 +116,11 @@ def test_filter_keeps_rows_that_meet_all_conditions(pair_of_two_widths):
 
 
 def test_rows_outside_filter_lose_their_class_and_their_name(pair_of_two_widths):
-    facets, kept = kept_rows(pair_of_two_widths, (Condition("column:genre", ("jazz",)),), cells)
-    scene = Scene(
-        (Pane("a", RNG.normal(size=(N, 2))),),
-        pair_of_two_widths.ids,
-        np.arange(N) % 2,
-        ("even", "odd"),
-        caption="c",
-    )
-    shown = with_look(scene, MapLook(filter=(Condition("column:genre", ("jazz",)),)), None, None, facets)
+    jazz = (Condition("column:genre", ("jazz",)),)
+    facets, kept = kept_rows(pair_of_two_widths, jazz, cells)
+    pane = Pane("a", RNG.normal(size=(N, 2)))
+    scene = Scene((pane,), pair_of_two_widths.ids, np.arange(N) % 2, ("even", "odd"), caption="c")
+    shown = with_look(scene, MapLook(filter=jazz), None, None, facets)
     np.testing.assert_array_equal(shown.coloring().categories, np.where(kept, np.arange(N) % 2, -1))
     assert shown.table()["in the filter"].sum() == kept.sum()
     assert f"{kept.sum()} rows in colour by the filter (genre: jazz)" in shown.caption
@@ -140,21 +132,10 @@ def recipe(tmp_path, rng):
     vectors = rng.normal(size=(120, 5)) + np.repeat(np.eye(3, 5) * 9, 40, axis=0)
     np.save(tmp_path / "a.npy", vectors)
     np.save(tmp_path / "b.npy", vectors + 0.1 * rng.normal(size=vectors.shape))
-    lines = [
-        f"r{i},{'abc'[i // 40]},{1900 + i},text of the {('river', 'engine', 'violin')[i // 40]}"
-        for i in range(120)
-    ]
-    (tmp_path / "meta.csv").write_text("\n".join(["code,genre,year,text", *lines]) + "\n")
-    columns = {
-        "metadata": str(tmp_path / "meta.csv"),
-        "id_column": "code",
-        "text_column": "text",
-        "label_column": "genre",
-    }
-    ends = [
-        SpaceSpec("file", str(tmp_path / f"{name}.npy"), options=tuple(sorted(columns.items())))
-        for name in "ab"
-    ]
+    lines = [f"r{i},{'abc'[i // 40]},{1900 + i}" for i in range(120)]
+    (tmp_path / "meta.csv").write_text("\n".join(["code,genre,year", *lines]) + "\n")
+    columns = ("id_column", "code"), ("label_column", "genre"), ("metadata", str(tmp_path / "meta.csv"))
+    ends = [SpaceSpec("file", str(tmp_path / f"{name}.npy"), options=columns) for name in "ab"]
     view = ViewSpec((), everything=True, color_by="labels")
     return Panes(*ends, ("r0", "r50", "r100"), view=view, reduction=ReductionSpec(fit="first"))
 

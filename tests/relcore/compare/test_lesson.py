@@ -6,26 +6,23 @@ import pytest
 from relcore.compare.scene import moved_plane, plane_similarities, with_unrelated_target, with_wrong_pairs
 from relcore.represent.translation import ProjectionSpec, represent
 from relcore.scores.comparison import held_out, score_pair
-from relcore.spaces.space import LatentSpace, Match
+from relcore.spaces.space import LatentSpace, match
 
 ANCHORS = tuple(f"r{row}" for row in range(60))
 
 
 @pytest.fixture
-def pair() -> Match:
+def pair():
     """180 rows in 12 dimensions, and the same rotated."""
     rng = np.random.default_rng(7)
     rows, ids = rng.normal(size=(180, 12)), [f"r{row}" for row in range(180)]
     rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
-    first, second = (
-        LatentSpace(points, ids, name=name) for points, name in ((rows, "a"), (rows @ rotation, "b"))
-    )
-    return Match(first, second, 0, 0, 0)
+    return match(LatentSpace(rows, ids, name="a"), LatentSpace(rows @ rotation, ids, name="b"))
 
 
-def mrr(pair: Match, anchors=ANCHORS):
-    rows = represent(pair, "relative", anchors, ProjectionSpec())
-    return score_pair(*rows, held_out(pair, anchors), k=5, metrics=("mrr",))["mrr"]
+def mrr(pair):
+    rows = represent(pair, "relative", ANCHORS, ProjectionSpec())
+    return score_pair(*rows, held_out(pair, ANCHORS), k=5, metrics=("mrr",))["mrr"]
 
 
 @pytest.mark.parametrize(
@@ -45,11 +42,7 @@ def test_plane_that_is_moved_keeps_its_similarities_and_nothing_else(degrees, mi
 
 
 @pytest.mark.parametrize(
-    "fail",
-    [
-        lambda pair, state: with_wrong_pairs(pair, ANCHORS, state),
-        lambda pair, state: with_unrelated_target(pair, state),
-    ],
+    "fail", [lambda pair, state: with_wrong_pairs(pair, ANCHORS, state), with_unrelated_target]
 )
 def test_comparison_that_must_fail_scores_at_chance_level(pair, fail):
     assert mrr(pair) == pytest.approx(1)

@@ -17,12 +17,6 @@ from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.space import match
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")
-BARE = {
-    "figure": "comparison",
-    "source": {"source": "bundled", "name": "a"},
-    "target": {"source": "bundled", "name": "b"},
-    "anchors": ["r0", "r1", "r2"],
-}
 
 
 @pytest.fixture
@@ -65,22 +59,6 @@ def test_json_and_back_is_the_same(recipe):
     assert (record["relscope"], record["figure"]) == (__version__, "comparison")
 
 
-def without(name):
-    return {key: value for key, value in BARE.items() if key != name}
-
-
-@pytest.mark.parametrize(
-    ("record", "message"),
-    [
-        (without("anchors"), "recipe of comparison: the setting 'anchors' is missing"),
-        (BARE | {"colour": "red"}, "recipe of comparison: expected settings among .* got 'colour'"),
-    ],
-)
-def test_mangled_recipes_are_refused(record, message):
-    with pytest.raises(SpaceError, match=message):
-        recipe_of(record)
-
-
 @pytest.fixture
 def shuffled(files, pair, rng):
     """The files again, the target's rows in another order, 20 of them gone and one of its own."""
@@ -109,8 +87,7 @@ def test_three_models_over_rows_that_all_have_are_drawn_again(pair, shuffled, fi
     assert "others" not in Panes.of(ComparisonRecipe(*files, ("r0",))).to_json()
 
 
-@pytest.mark.parametrize("side", ["target"])
-def test_data_that_has_changed_is_noticed(files, side):
-    recipe = ComparisonRecipe(*files, ("r0",), **{f"{side}_digest": "0123456789abcdef"})
-    with pytest.raises(SpaceError, match=f"'{side[0]}' has changed: expected content 01234567…, got"):
+def test_data_that_has_changed_is_noticed(files):
+    recipe = ComparisonRecipe(*files, ("r0",), target_digest="0123456789abcdef")
+    with pytest.raises(SpaceError, match="'t' has changed: expected content 01234567…, got"):
         load_pair(recipe)

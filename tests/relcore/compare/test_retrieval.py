@@ -8,8 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relcore import bundled_results, example_spaces
 from relcore.base.errors import SpaceError
+from relcore.base.rows import unit_rows
+from relcore.catalog.catalog import load
 from relcore.compare.columns import TextIndex, rank_rows, vector_in, words_row
+from relcore.encoders.datasets import load_dataset
 from relcore.spaces.space import LatentSpace, match
 
 QUESTIONS = Path(__file__).parents[2] / "data" / "questions.tsv"
@@ -29,8 +33,7 @@ def test_row_as_query_is_found_first_with_its_cosines():
     assert found.rows[0] == 7
     np.testing.assert_allclose(found.similarities[0], 1, atol=1e-5)
     assert found.found.all()  # a rotation keeps all neighbours
-    centred = pair.source.vectors - pair.source.vectors.mean(axis=0)
-    unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    unit = unit_rows(pair.source.vectors, pair.source.vectors.mean(axis=0))
     np.testing.assert_allclose(found.similarities[:, 0], (unit @ unit[7])[found.rows], atol=1e-5)
 
 
@@ -79,10 +82,6 @@ def test_a_vector_is_read_from_what_is_typed(query, vector):
 
 def test_forty_questions_find_their_article():
     """Mean reciprocal rank of the first sentence of the right article; .84 to .94 when the questions were written."""
-    from relcore import bundled_results, example_spaces
-    from relcore.catalog.catalog import load
-    from relcore.encoders.datasets import load_dataset
-
     specs, _ = example_spaces("sentences", bundled_results())
     pair = match(load(specs[0]), load(specs[1]))
     dataset = load_dataset(specs[0].dataset)
