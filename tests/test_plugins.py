@@ -54,20 +54,9 @@ def installed(tmp_path_factory):
     """The folder that pip installed the template's wheel into."""
     folder = tmp_path_factory.mktemp("plugin")
     shutil.copytree(TEMPLATE, folder / "source")
-    quiet = ["-q", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    for command in (
-        ["wheel", *quiet, "--no-build-isolation", "-w", folder / "wheels", folder / "source"],
-        [
-            "install",
-            *quiet,
-            "--target",
-            folder / "site",
-            "--find-links",
-            folder / "wheels",
-            "relscope-measures",
-        ],
-    ):
-        subprocess.run([sys.executable, "-m", "pip", *map(str, command)], check=True, capture_output=True)
+    quiet = ["-q", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *quiet, "--target", folder / "site", folder / "source"]
+    subprocess.run(command, check=True, capture_output=True)
     return folder / "site"
 
 
@@ -97,20 +86,14 @@ def look(monkeypatch, tmp_path):
     monkeypatch.undo()
 
 
-def package(
-    folder: Path, points: dict[str, str], code: str = "", name: str = "toy", version: str = "1.0"
-) -> Path:
-    """A package as pip leaves it: a module ``toy_<name>``, its metadata, and entry points (group and name →
-    value).
-    """
-    about = folder / f"toy_{name}-{version}.dist-info"
-    about.mkdir(parents=True, exist_ok=True)
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: toy-{name}\nVersion: {version}\n")
-    lines = (
-        f"[relscope.{key.split(':')[0]}]\n{key.split(':')[1]} = {value}\n" for key, value in points.items()
-    )
+def package(folder: Path, points: dict[str, str], code: str, version: str = "1.0") -> Path:
+    """A package as pip leaves it: the module ``toy_toy``, its metadata, and entry points ("group:name" → value)."""
+    about = folder / f"toy_toy-{version}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: toy-toy\nVersion: {version}\n")
+    lines = (f"[relscope.{key.replace(':', ']' + chr(10))} = {value}\n" for key, value in points.items())
     (about / "entry_points.txt").write_text("".join(lines))
-    (folder / f"toy_{name}.py").write_text(code)
+    (folder / "toy_toy.py").write_text(code)
     return folder
 
 
@@ -133,11 +116,7 @@ def test_names_are_listed_without_an_import_and_those_of_relscope_without_a_look
     assert "_found" not in names.METRICS.__dict__
     assert METRIC in list(names.METRICS)
     assert {"letters", ".floats"} <= {*names.ENCODERS, *names.FORMATS}
-    entry = names.ENCODERS["letters"]
-    assert (
-        entry.help
-        == "RTD-Lite, IMD and Gromov–Wasserstein, an encoder and a file format for Relscope (relscope-measures 1.0)"
-    )
+    assert names.ENCODERS["letters"].help.endswith("a file format for Relscope (relscope-measures 1.0)")
     assert "relscope_measures" not in sys.modules
     assert encoder_class("letters").__module__ == "relscope_measures"
 
@@ -178,10 +157,8 @@ def test_the_command_encodes_and_the_app_makes_a_form(installed, look, tmp_path,
     assert main(command) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert (row["key"], row["d"]) == (key, 5)
-    texts = dataset.items(0, 40)
-    np.testing.assert_array_equal(
-        load_encoding(store, key).vectors[:, 1], [text.lower().count("b") for text in texts]
-    )
+    counts = [text.lower().count("b") for text in dataset.items(0, 40)]
+    np.testing.assert_array_equal(load_encoding(store, key).vectors[:, 1], counts)
 
 
 def test_the_app_lists_them(installed, look, files, monkeypatch):
@@ -257,17 +234,13 @@ def test_a_new_version_has_other_keys_and_no_key_of_relscope_changes(look, tmp_p
             look(package(folder, points, METRIC_CODE + ENCODER_CODE, version=version))
         found = {"ours": AllPairs("cka").key(), "text": encoding_job_key("d", encoder_class("tfidf-svd")())}
         if version:
-            found |= {
-                "metric": AllPairs("half").key(),
-                "encoder": encoding_job_key("d", encoder_class("zeros")()),
-            }
+            found["metric"] = AllPairs("half").key()
+            found["encoder"] = encoding_job_key("d", encoder_class("zeros")())
         return found
 
     ours, first, second = keys(None), keys("1.0"), keys("1.1")
-    assert ours["ours"] == first["ours"] == second["ours"]
-    assert ours["text"] == first["text"] == second["text"]
-    assert first["metric"] != second["metric"]
-    assert first["encoder"] != second["encoder"]
+    assert {name for name in first if first[name] != second[name]} == {"metric", "encoder"}
+    assert ours.items() <= first.items()
 
 
 class Mapped(Format):
@@ -304,29 +277,26 @@ def test_what_is_kept_of_a_mapped_file_is_that_of_the_version(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("points", "code", "told"),
+    ("group", "code", "told"),
     [
-        ({"metrics:bad": "toy_toy:Bad"}, "import nowhere", r"toy_toy:Bad to be imported, got ModuleNotFound"),
+        ("metrics", "import nowhere", r"toy_toy:Bad to be imported, got ModuleNotFound"),
         (
-            {"metrics:bad": "toy_toy:Bad"},
+            "metrics",
             "raise SystemExit(3)",
             r"toy_toy:Bad to be imported, got SystemExit: 3; update it, or run",
         ),
-        ({"metrics:bad": "toy_toy:Bad"}, "Bad = dict", r"expected a subclass of Metric as toy_toy:Bad"),
+        ("metrics", "Bad = dict", r"expected a subclass of Metric as toy_toy:Bad"),
         (
-            {"metrics:bad": "toy_toy:Bad"},
+            "metrics",
             "from relcore.scores.comparison import Metric\nclass Bad(Metric): pass",
             r"expected toy_toy:Bad to have score",
         ),
-        ({"methods:bad": "toy_toy:bad"}, "bad = 3", r"expected a function as toy_toy:bad, got int"),
+        ("methods", "Bad = 3", r"expected a function as toy_toy:Bad, got int"),
     ],
 )
-def test_one_that_cannot_be_used_costs_one_warning(look, tmp_path, points, code, told):
-    look(package(tmp_path / "site", points, code))
-    (key,) = points
-    family = {"metrics": names.METRICS, "encoders": names.ENCODERS, "methods": names.METHODS}[
-        key.split(":")[0]
-    ]
+def test_one_that_cannot_be_used_costs_one_warning(look, tmp_path, group, code, told):
+    look(package(tmp_path / "site", {f"{group}:bad": "toy_toy:Bad"}, code))
+    family = next(one for one in names.FAMILIES if one._family == group)
     with pytest.raises(SpaceError, match=told):
         family["bad"].load()
     with pytest.warns(UserWarning, match=rf"{told}.*pip uninstall toy-toy; Relscope continues") as warned:
@@ -357,21 +327,6 @@ def test_a_name_of_relscope_stays_and_a_wrong_one_is_refused(look, tmp_path, gro
     assert "toy_toy" not in sys.modules
 
 
-def test_the_command_goes_on_with_one_line(look, tmp_path, files, capsys, monkeypatch):
-    arrays = [str(tmp_path / f"{name}.npy") for name in "ab"]
-    for path in arrays:
-        np.save(path, np.random.default_rng(0).normal(size=(60, 4)))
-    look(package(tmp_path / "site", {"encoders:bad": "toy_toy:Bad", "metrics:cka": "toy_toy:Mine"}, "1 / 0"))
-    assert main(["compare", *arrays, "--anchors", "0", "--pair-by-row", "--quiet"]) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("relscope: plugin toy-toy 1.0: expected another name")
-    with pytest.raises(SystemExit) as end:
-        main(["encode", "--help"])
-    assert end.value.code == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "toy_toy:Bad to be imported, got ZeroDivisionError" in line
-
-
 SIMILARITY_CODE = """
 from relcore.represent.similarity import Similarity
 class Power(Similarity):
@@ -386,11 +341,10 @@ def test_a_similarity_makes_relative_rows_and_owns_its_settings(look, tmp_path):
     look(package(tmp_path / "site", {"similarities:power": "toy_toy:Power"}, SIMILARITY_CODE))
     X = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
     rows = RelativeProjection("power", center=False).fit(X, anchors=[0, 1]).transform(X)
-    assert np.allclose(rows, (X @ X[:2].T) ** 3, atol=1e-4)
+    np.testing.assert_allclose(rows, (X @ X[:2].T) ** 3, atol=1e-4)
     own = names.SIMILARITIES["power"].load()(power=2)
-    assert np.allclose(
-        RelativeProjection(own, center=False).fit(X, anchors=[0]).transform(X), (X @ X[:1].T) ** 2, atol=1e-4
-    )
+    rows = RelativeProjection(own, center=False).fit(X, anchors=[0]).transform(X)
+    np.testing.assert_allclose(rows, (X @ X[:1].T) ** 2, atol=1e-4)
     assert not hasattr(own, "anchors_")  # a projection fits a copy
     assert ProjectionSpec(similarity="power").projection().similarity == "power"
 
@@ -406,9 +360,8 @@ def test_an_error_in_a_score_names_the_plugin(look, tmp_path, files, installed):
 def test_names_of_the_command_line_stay_those_of_relscope(look, tmp_path, capsys):
     """A setting or a second name that Relscope has: the first is left to .json files, the second is ours."""
     code = ENCODER_CODE.replace("width: int = 3", "width: int = 3\n    limit: int = 1\n    short = 'tfidf'")
-    look(
-        package(tmp_path / "site", {"encoders:zeros": "toy_toy:Zeros", "encoders:cnn": "toy_toy:Zeros"}, code)
-    )
+    points = {"encoders:zeros": "toy_toy:Zeros", "encoders:cnn": "toy_toy:Zeros"}
+    look(package(tmp_path / "site", points, code))
     assert naming._encoder_of_name("tfidf", "texts")[0] == "tfidf-svd"
     assert naming._encoder_of_name("cnn", "images") == ("small-vision", {"architecture": "cnn"})
     assert naming._encoder_of_name("zeros", "texts") == ("zeros", {})

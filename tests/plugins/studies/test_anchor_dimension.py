@@ -24,10 +24,7 @@ def test_needed_interpolates_the_logarithm_and_knows_when_there_is_no_plateau():
 def study(monkeypatch, rng):
     X = rng.normal(size=(900, 3)) @ rng.normal(size=(3, 20))
     rotation, _ = np.linalg.qr(rng.normal(size=(20, 20)))
-    spaces = tuple(
-        LatentSpace(Y, [f"r{i}" for i in range(900)], name=name)
-        for name, Y in (("a", X), ("b", X @ rotation))
-    )
+    spaces = tuple(LatentSpace(Y, [f"r{i}" for i in range(900)]) for Y in (X, X @ rotation))
     monkeypatch.setattr(isometry, "spaces_of_pair", lambda *arguments: spaces)
     return study_of("anchor-dimension")
 

@@ -10,7 +10,7 @@ QUICK = AutoencoderSpec(width=16, epochs=1)
 
 @pytest.fixture(scope="module")
 def images():
-    return (load_digits().images[:256] / 16).astype(np.float32)
+    return (load_digits().images[:96] / 16).astype(np.float32)
 
 
 def test_training_repeats_to_the_last_bit_whatever_the_number_of_threads(images):

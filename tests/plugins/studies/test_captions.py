@@ -16,20 +16,14 @@ from relcore.spaces.split import Split
 def pictures(rng):
     labels = np.repeat([0, 1, 2], 40)
     vectors = 4 * rng.normal(size=(3, 8))[labels] + rng.normal(size=(120, 8))
-    return LatentSpace(
-        vectors, [f"p{row}" for row in range(120)], labels=[("cat", "dog", "sea")[label] for label in labels]
-    )
+    names = np.array(["cat", "dog", "sea"])[labels]
+    return LatentSpace(vectors, [f"p{row}" for row in range(120)], labels=names)
 
 
 @pytest.fixture
 def texts(rng):
     """Rows of three captions of each class: the class, and a little of the template."""
     return 3 * rng.normal(size=(3, 1, 6)) + 0.3 * rng.normal(size=(3, 3, 6))
-
-
-def classified(pictures, texts, **settings):
-    test = Split.draw(pictures.ids).test
-    return zero_shot(pictures, texts, test, **{"n_pairs": 60, "keep": 20} | settings)
 
 
 def test_the_sentence_of_the_query_is_no_caption(pictures, texts, monkeypatch):
@@ -40,7 +34,7 @@ def test_the_sentence_of_the_query_is_no_caption(pictures, texts, monkeypatch):
         return np.ones((len(images), len(prompts)))
 
     monkeypatch.setattr(heads, "zero_shot_similarities", note)
-    classified(pictures, texts)
+    zero_shot(pictures, texts, Split.draw(pictures.ids).test, n_pairs=60, keep=20)
     prompts, anchors = given[-1]
     assert not (anchors[:, None] == prompts[None]).all(axis=-1).any()
     assert len(np.unique(anchors, axis=0)) == 6
@@ -57,9 +51,8 @@ def pairs(rng):
 @pytest.mark.parametrize(("keep", "exponent"), [(10, 8.0), (10_000, 1.0)])
 def test_paired_anchors_are_enough_to_name_pictures(pairs, keep, exponent):
     images, texts, prompts, numbers = (part.astype(np.float32) for part in pairs)
-    similar = zero_shot_similarities(
-        images[300:], prompts, images[:300], texts[:300], keep=keep, exponent=exponent
-    )
+    known = images[:300], texts[:300]
+    similar = zero_shot_similarities(images[300:], prompts, *known, keep=keep, exponent=exponent)
     assert similar.shape == (100, 10)
     assert similar.min() >= 0
     assert similar.max() <= 1 + 1e-6

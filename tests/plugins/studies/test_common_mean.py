@@ -18,11 +18,8 @@ def test_cosines_against_their_plain_formulas(rng):
     def unit(X):
         return X / np.linalg.norm(X, axis=1, keepdims=True)
 
-    table, own, centred = (
-        unit(found) @ unit(true).T,
-        unit(true) @ unit(true).T,
-        unit(found - mean) @ unit(true - mean).T,
-    )
+    table, own = (unit(one) @ unit(true).T for one in (found, true))
+    centred = unit(found - mean) @ unit(true - mean).T
     others = ~np.eye(50, dtype=bool)
     expected = {
         "translated": np.trace(table) / 50,
@@ -41,10 +38,7 @@ def test_cosines_against_their_plain_formulas(rng):
 def study(monkeypatch, rng):
     X = rng.normal(size=(300, 10))
     rotation, _ = np.linalg.qr(rng.normal(size=(10, 10)))
-    spaces = [
-        LatentSpace(Y, [f"r{i}" for i in range(300)], name=name)
-        for name, Y in (("a", X + 1), ("b", 3 * X @ rotation - 5))
-    ]
+    spaces = [LatentSpace(Y, [f"r{i}" for i in range(300)]) for Y in (X + 1, 3 * X @ rotation - 5)]
     monkeypatch.setattr(inversion, "studied_spaces", lambda *arguments: spaces)
     return study_of("common-mean")
 
@@ -53,17 +47,14 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
     options = StudySpec.of(study, {"data": ["words"], "n_anchors": 100, "n_states": 3}).settings
     runs = [{**one, **study.measure(one, None, lambda *told: None).values} for one in study.runs(options)]
     table = pd.DataFrame(runs)
-    assert table.translated.min() > 0.95, (
-        "directions are found, lengths are not: they turn a row that contains the mean"
-    )
+    # directions are found, lengths are not: they turn a row that contains the mean
+    assert table.translated.min() > 0.95
     assert table.centred.min() > 0.95
     assert table["centred permuted"].abs().max() < 0.05, "no row points where another one does"
     chart = study.charts(options, table)["cosine"]
     assert [line.name for line in chart.lines] == list(COSINES.values())
     assert len(study.findings(options, table)) == len(COSINES)
     told = study.conclusion(options, table)
-    assert told.startswith(
-        "Mostly the common mean on words: the raw cosine of the target's mean, repeated for every row, is ."
-    )
+    assert told.startswith("Mostly the common mean on words: ")
     assert "(95 %:" in told
     assert study.conclusion(options, table[:1]) == "", "one state gives no interval"

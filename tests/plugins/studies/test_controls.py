@@ -45,9 +45,8 @@ def test_trainings_that_share_nothing_are_no_isometry(random_state):
     assert 1 - 4 * 0.014 < found < 1 + 0.54**2 + 4 * 0.02
     values = compared(source, target, test, random_state)
     assert values["disparity"] > 1 - 4 * 0.014
-    assert near_chance_of_accuracy(
-        np.array([values["accuracy"] - values["procrustes loss"], values["accuracy"]]), len(test)
-    )
+    accuracies = np.array([values["accuracy"] - values["procrustes loss"], values["accuracy"]])
+    assert near_chance_of_accuracy(accuracies, len(test))
 
 
 def test_unrelated_spaces_have_no_plateau(spaces):
@@ -61,9 +60,8 @@ def test_unrelated_spaces_have_no_plateau(spaces):
 
 
 def test_no_choice_of_anchors_finds_rows_of_an_unrelated_space(spaces):
-    _, _, table = measured(
-        "anchor-choice", lambda one: one["choice"] != "picked", 2, data="words", n_anchors=100
-    )
+    settings = {"n_anchors": 100, "data": "words"}
+    _, _, table = measured("anchor-choice", lambda one: one["choice"] != "picked", 2, **settings)
     m, scores = table["rows"].min(), table[["mrr", "whitened mrr"]].to_numpy()
     assert np.abs(scores - H / N).max() < 4 * np.sqrt(Q / N / m) + H / m - H / N
 
@@ -75,11 +73,8 @@ def test_no_change_of_anchors_finds_rows_of_an_unrelated_space(spaces):
     m = table["rows"].min()
     changes = table[["drop: mrr", "add: mrr"]].to_numpy(dtype=float)
     assert np.nanmax(np.abs(changes)) < 4 * np.sqrt(2 * Q / m / m)
-    low, high = (
-        study.findings(settings, table)
-        .set_index("what")
-        .loc["MRR, change by 10 dropped anchors, other rows", ["low", "high"]]
-    )
+    findings = study.findings(settings, table).set_index("what")
+    low, high = findings.loc["MRR, change by 10 dropped anchors, other rows", ["low", "high"]]
     assert low < 4 * np.sqrt(2 * Q / m / m / 3)
     assert high > -4 * np.sqrt(2 * Q / m / m / 3)
 
@@ -109,9 +104,8 @@ def test_measures_of_permuted_rows_score_at_chance_and_calibrated_about_zero(nam
 @pytest.mark.slow
 def test_random_labels_are_not_learned_by_heads(spaces):
     choices = ("random", "class-balanced")
-    _, _, table = measured(
-        "anchor-choice", lambda one: one["choice"] in choices, 2, n_anchors=30, data="digits"
-    )
+    settings = {"n_anchors": 30, "data": "digits"}
+    _, _, table = measured("anchor-choice", lambda one: one["choice"] in choices, 2, **settings)
     stitched = table[[name for name in table if name.endswith(("stitched", "same space"))]].dropna(axis=1)
     assert near_chance_of_accuracy(stitched.to_numpy(dtype=float), N * 0.2)
 
@@ -123,11 +117,8 @@ def test_captions_that_mean_nothing_name_as_many_as_chance():
     for state in range(60):
         rng = np.random.default_rng([state, 21])
         numbers = rng.permutation(np.arange(120) % 4)
-        pictures = LatentSpace(
-            rng.normal(size=(120, 10)),
-            [f"p{row}" for row in range(120)],
-            labels=np.array(["ant", "bee", "cat", "dog"])[numbers],
-        )
+        names = np.array(["ant", "bee", "cat", "dog"])[numbers]
+        pictures = LatentSpace(rng.normal(size=(120, 10)), [f"p{row}" for row in range(120)], labels=names)
         texts = rng.normal(size=(4, 1, 8)) + 0.3 * rng.normal(size=(4, 3, 8))
         test = Split.draw(pictures.ids, labels=numbers, random_state=state).test
         values = heads.zero_shot(pictures, texts, test, n_pairs=40, keep=20, random_state=state)

@@ -18,19 +18,14 @@ def layers(signal, n):
     rng = np.random.default_rng(3)
     labels = rng.permutation(np.arange(N) % 3)
     centres = rng.normal(size=(3, 20))
-    return [
-        LatentSpace(
-            signal * centres[labels] @ np.linalg.qr(rng.normal(size=(20, 20)))[0] + rng.normal(size=(N, 20)),
-            IDS,
-            name=f"layer {number}",
-            labels=labels.astype(str),
-        )
-        for number in range(n)
-    ]
+    turns = [np.linalg.qr(rng.normal(size=(20, 20)))[0] for _ in range(n)]
+    rows = [signal * centres[labels] @ turn + rng.normal(size=(N, 20)) for turn in turns]
+    return [LatentSpace(X, IDS, name=f"layer {i}", labels=labels.astype(str)) for i, X in enumerate(rows)]
 
 
 def test_layers_with_a_common_signal_are_alike_and_read_by_each_others_heads():
-    values = stitched_values(layers(4, 7), SETTINGS) | similarity_values(layers(4, 7), "cka")
+    spaces = layers(4, 7)
+    values = stitched_values(spaces, SETTINGS) | similarity_values(spaces, "cka")
     similarity, accuracy = np.array(values["similarity"]), np.array(values["accuracy"])
     np.testing.assert_allclose(similarity, similarity.T)
     np.testing.assert_allclose(np.diag(similarity), 1)

@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "swadesh").mkdir()
     letters = "abcdefghijklmnopqrstuvwx"
     words = [[f"{one}{other}" for other in letters] for one in letters]
-    sentences = [[str(word) for word in rng.choice(words[topic], 8)] for topic in rng.integers(24, size=4000)]
+    sentences = [rng.choice(words[topic], 8).tolist() for topic in rng.integers(24, size=2000)]
     for name, ending in (("english", ""), ("french", "x")):
         with lzma.open(tmp_path / "corpora" / f"{name}.txt.xz", "wt") as file:
             file.writelines(" ".join(word + ending for word in one) + "\n" for one in sentences)

@@ -17,18 +17,14 @@ X = rng.standard_normal((700, 12), dtype=np.float32)
 Y = X @ rng.standard_normal((12, 9), dtype=np.float32)
 
 
-def brute(queries, base, k):
-    return np.argsort(-(queries @ base.T), axis=1, kind="stable")[:, :k]
-
-
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("offset", [1e4])
-def test_nearest_rows_are_those_of_all_products_also_far_from_zero(device, offset):
-    base = unit_rows(X + np.float32(offset))
+def test_nearest_rows_are_those_of_all_products_also_far_from_zero(device):
+    base = unit_rows(X + np.float32(1e4))
     truth = base.astype(np.float64)
     truth /= np.linalg.norm(truth, axis=1, keepdims=True)
     found = nearest(base[:50], base, 7, device=device)
-    assert (found.rows == brute(truth[:50], truth, 7)).mean() > 0.99  # rounding may exchange two rows
+    expected = np.argsort(-truth[:50] @ truth.T, axis=1, kind="stable")[:, :7]
+    assert (found.rows == expected).mean() > 0.99  # rounding may exchange two rows
     assert (np.diff(found.products, axis=1) <= 0).all()
 
 
@@ -96,11 +92,7 @@ def test_device_is_chosen_by_block_variable_or_machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "error",
-    [
-        "CUDA out of memory. Tried to allocate 20.00 MiB",
-        "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
-    ],
+    "error", ["CUDA out of memory. Tried", "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when"]
 )
 def test_where_memory_runs_out_blocks_are_halved_and_at_last_cpu_computes(error):
     sizes = []
@@ -164,15 +156,11 @@ def test_shrunk_is_power_of_larger_gram_matrix(device, n, power):
 
 
 @pytest.mark.parametrize(
-    ("fit", "most"),
-    [
-        (lambda A, B: InverseRelativeProjection("whitened").fit(A, B), 4),  # was 16
-        (lambda A, B: Procrustes().fit(A, B), 3),  # was 5
-    ],
+    ("estimator", "most"), [(InverseRelativeProjection("whitened"), 4), (Procrustes(), 3)]
 )
-def test_a_fit_sends_few_matrices_to_the_device(monkeypatch, fit, most):
+def test_a_fit_sends_few_matrices_to_the_device(monkeypatch, estimator, most):
     sent, put = [], TorchDevice.put
     monkeypatch.setattr(TorchDevice, "put", lambda self, array: sent.append(array.shape) or put(self, array))
     monkeypatch.setenv("RELSCOPE_DEVICE", "torch")
-    fit(X[:40], X[:40, ::-1])
+    estimator.fit(X[:40], X[:40, ::-1])
     assert len(sent) == most

@@ -55,18 +55,6 @@ def test_the_state_of_torch_is_restored():
         assert torch.equal(torch.rand(3), first)
 
 
-def test_generator_of_chosen_gpu_is_seeded_and_forked(monkeypatch):
-    forked, seeds = [], []
-    monkeypatch.setattr("relcore.engine.training.torch_name", lambda: "cuda:1")
-    monkeypatch.setattr(torch.cuda, "manual_seed", seeds.append)
-    monkeypatch.setattr(torch.cuda, "device", lambda name: one_thread())
-    fork = torch.random.fork_rng
-    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: forked.append(devices) or fork(devices=[]))
-    with with_seed(7):
-        pass
-    assert (forked, seeds) == ([[torch.device("cuda:1")]], [7])
-
-
 def test_loss_is_summed_over_rows_of_all_batches():
     weight = torch.zeros(1, requires_grad=True)
     optimiser = torch.optim.SGD([weight], lr=1.0)

@@ -41,16 +41,6 @@ def test_all_representations_and_metrics(form, convention, before, now):
     assert np.any(np.abs(whole) > 1e-3) == (form != "absolute")
 
 
-@pytest.mark.parametrize(("similarity", "center"), [("cosine", False), ("quantised", True)])
-def test_all_similarities_with_sets_that_overlap_in_part(similarity, center):
-    pair = pair_of()
-    sets = ids(pair, *range(30)), ids(pair, *range(20, 45))
-    passed, whole = both(pair, "relative", *sets, ProjectionSpec(similarity, center))
-    # quantised: many rows are equal, and neighbours are drawn
-    told = slice(2 * (similarity == "quantised"), None)
-    np.testing.assert_allclose(passed[told], whole[told], atol=3e-6)
-
-
 @pytest.mark.parametrize("settings", [{"widths": (24, 16)}, {"size": 1e-10}])
 def test_two_widths_and_hostile_sizes(settings):
     pair = pair_of(**settings)

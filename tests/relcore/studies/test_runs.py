@@ -37,9 +37,8 @@ def make_runs(tmp_path):
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log"
-    return lambda: (
-        [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
-    )
+    path.touch()
+    return lambda: [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
 
 
 def test_every_run_is_row_with_its_settings_and_what_it_found(queue, make_runs, log):

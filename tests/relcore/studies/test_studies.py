@@ -47,26 +47,6 @@ def encoders(monkeypatch, copies):
     monkeypatch.setattr(networks, "test_ids_of", lambda data, space: ())
 
 
-def table_of(study, settings, store, keep):
-    runs = [one for one in study.runs(settings) if keep(one)]
-    rows = [
-        {**one, **study.measure(one, store, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32}
-        for one in runs
-    ]
-    return pd.DataFrame(rows)
-
-
-def answers(study, settings, table):
-    charts, findings = study.charts(settings, table), study.findings(settings, table)
-    assert charts
-    assert len(findings)
-    assert (findings.dropna().low <= findings.dropna().value + 1e-12).all()
-    told = study.conclusion(settings, table)
-    assert (told == "") == (table.random_state.nunique() < 2), "one random state has no interval"
-    assert told == "" or (told.endswith(".") and "(95 %: " in told)
-    return charts, findings
-
-
 def options_of(kind, **options):
     return StudySpec.of(study_of(kind), options).settings
 
@@ -82,15 +62,19 @@ def test_every_study_lists_distinct_runs(kind):
 
 def test_anchor_count_on_rotated_copy_stitches_as_well_as_it_stays(encoders, store):
     study, settings = study_of("anchor-count"), options_of("anchor-count", n_states=3)
-    table = table_of(
-        study, settings, store, lambda one: one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2
-    )
+    runs = [
+        one for one in study.runs(settings) if one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2
+    ]
+    table = pd.DataFrame([one | study.measure(one, store, lambda *told: None).values for one in runs])
     for form in ("relative", "whitened"):
         np.testing.assert_allclose(table[f"{form}, stitched"], table[f"{form}, same space"])
     enough = table[table.n_anchors == 50]
     assert (enough["relative, stitched"] > 0.9).all()
     assert (enough["absolute, stitched"] < 0.8).all()
-    charts, _ = answers(study, settings, table)
+    charts, findings = study.charts(settings, table), study.findings(settings, table).dropna()
+    assert (findings.low <= findings.value + 1e-12).all()
+    assert "(95 %: " in study.conclusion(settings, table)
+    assert study.conclusion(settings, table[table.random_state == 0]) == "", "one state has no interval"
     assert list(charts["accuracy"].lines[0].x) == [2, 10, 50]
     # Four classes as frequent, test rows drawn by their ids: within 3.5 standard errors of the mean over two
     # draws.
@@ -119,17 +103,11 @@ def test_anchors_that_are_enough_are_enough_at_each_larger_number():
     assert networks._enough_anchors(table[::3], "full", {"good": "good rows"}) == "", "one state"
 
 
-def told(*progress):
-    pass
-
-
 def test_norm_before_head_lets_another_networks_rows_be_read():
     # Six epochs of all digits, 200 anchors: .81 with the LayerNorm; without it .29: it knows one spread of
     # cosines.
-    specs = [SweptVision(epochs=6, random_state=state) for state in (0, 1)]
-    found = absolute_and_relative_accuracy(
-        specs, digits_dataset(DatasetSpec("digits")), 200, 0, lambda *told: None
-    )
+    specs, digits = [SweptVision(epochs=6, random_state=state) for state in (0, 1)], DatasetSpec("digits")
+    found = absolute_and_relative_accuracy(specs, digits_dataset(digits), 200, 0, lambda *told: None)
     assert found["relative, stitched"] > 0.7
     assert found["relative, same space"] > 0.92
 
@@ -148,9 +126,8 @@ def test_the_sweep_is_the_grid(turned_pair, route):
     for (delta, omega), cell in cells.iterrows():
         inverse = InverseRelativeProjection(omega=omega, delta=delta, random_state=3)
         inverse.fit(source.vectors[:K], target.vectors[:K], **means)
-        rows = recovery_errors(
-            inverse.transform(source.vectors[K:]), target.vectors[K:], inverse.target_mean_
-        )
+        translated = inverse.transform(source.vectors[K:])
+        rows = recovery_errors(translated, target.vectors[K:], inverse.target_mean_)
         assert cell["cosine"] == pytest.approx(rows["cosine"].mean(), abs=1e-5)
         assert cell["condition"] == pytest.approx(inverse.condition_numbers_.mean(), rel=1e-4)
         assert cell["kept"] == np.mean([len(kept) for kept in inverse.kept_])
@@ -208,9 +185,7 @@ SPEC = StudySpec.of(study_of("trained-count"))
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(
-        JobQueue, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has")
-    )
+    monkeypatch.setattr(JobQueue, "submit", lambda *given, **settings: pytest.fail("computed again"))
     runs = StudyRuns(study_of("trained-count"), SPEC)
     for settings, key in zip(runs.settings, runs.keys, strict=True):
         score = 0.5 + 0.001 * settings["n_anchors"] + 0.01 * settings["random_state"]
