@@ -1,4 +1,4 @@
-"""A cascade: its candidates, its order, what it must equal at the ends, and the price from a query log."""
+"""A cascade: its candidates, its order, what it must equal at the ends, and its cost by a log of queries."""
 
 from dataclasses import replace
 
@@ -36,51 +36,29 @@ def test_candidates_are_ranked_by_the_new_model_and_all_rows_as_candidates_are_r
 
 
 @pytest.mark.parametrize("lists", ["both", "old", "bridged"])
-def test_between_keeping_and_re_embedding_with_candidates_of_any_list(lists):
+def test_its_score_is_between_those_of_keep_and_re_embed(lists):
     spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=5)
     settings = {"sizes": (), "judgements": judgements, "adapter": "inverse", "candidates": lists}
     found = Migration(**settings, n_candidates=20).run(spaces)
     scores = {one.option: one.value for one in found.options}
-    assert list(scores) == ["keep", "bridge", "twice", "cascade", "re-embed"]
+    assert tuple(scores) == OPTIONS
     assert scores["keep"] + 0.05 < scores["cascade"] <= scores["re-embed"] + 0.01
 
 
-def test_where_the_new_model_is_worse_a_cascade_harms_and_the_verdict_says_so():
-    spaces, judgements = migration_spaces(n=700, new_topics=3)
-    found = Migration(sizes=(), judgements=judgements).run(spaces)
-    assert found.option("cascade").to_keep.high < 0
-    assert found.verdict.option == "keep"
-    assert "the new model ranks worse than the old one, so a cascade can only harm" in found.verdict.sentence
+def lists_of(rng, q=60, n=20):
+    """The rows (q, n) that queries about twelve themes find; each theme has 60 rows of its own."""
+    return np.array([rng.choice(60, n, replace=False) + 60 * theme for theme in rng.integers(12, size=q)])
 
 
-def test_queries_without_judgements_are_a_log_that_gives_the_price():
-    spaces, _ = migration_spaces(n=700)
-    found = Migration(sizes=(), n_candidates=5).run(spaces)
-    alone = Migration(sizes=(), n_candidates=5).run(spaces[:2])
-    assert (found.price.n_queries, found.price.n_rows, alone.price) == (60, 700, None)
-    assert [one.value for one in found.options] == [one.value for one in alone.options]
-    with pytest.raises(SpaceError, match="expected queries by both models, got none"):
-        CascadePrice(spaces=(SpaceSpec("file", "a.npz"),), migration=Migration()).draw(alone)
-    assert f"60 queries need {found.price.need.rows} of 700 rows embedded" in found.verdict.sentence
-
-
-def lists_of(rng, q=60, n=20, rows=2000):
-    """Queries about themes, each of which has rows of its own."""
-    themes = rng.integers(12, size=q)
-    return np.array([rng.choice(np.arange(60) + 60 * theme, n, replace=False) % rows for theme in themes])
-
-
-def test_the_curve_of_the_cache_is_rarefaction(rng):
+def test_the_curve_of_embedded_rows_is_rarefaction(rng):
     lists = lists_of(rng)
     price = price_of(lists, lists, 2000, Candidates("old", 20))
     counts = np.bincount(lists.ravel(), minlength=2000)
     by_hand = sum(1 - comb(60 - c, 7, exact=True) / comb(60, 7, exact=True) for c in counts if c)
     assert expected_rows(counts, 60, [7])[0] == pytest.approx(by_hand)
-    assert price.curve[-1] == (60, pytest.approx(price.need.rows))
     assert price.curve[0] == (1, pytest.approx(20))
-    last = price.curve[-1][1] - expected_rows(counts, 60, [59])[0]
-    assert price.next_query == pytest.approx(last)
-    assert [need.n_candidates for need in price.others] == []
+    assert price.curve[-1] == (60, pytest.approx(price.need.rows))
+    assert price.next_query == pytest.approx(price.need.rows - expected_rows(counts, 60, [59])[0])
 
 
 def test_the_interval_holds_for_another_log_as_long(rng):
@@ -91,22 +69,46 @@ def test_the_interval_holds_for_another_log_as_long(rng):
     assert held / 100 > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 100)
 
 
-def test_costs_of_each_option():
+@pytest.fixture(scope="module")
+def judged():
+    """Spaces of 700 rows, and a function that runs a migration on them."""
     spaces, judgements = migration_spaces(n=700)
-    found = Migration(sizes=(), judgements=judgements, adapter="inverse", n_pairs=300).run(spaces)
+    run = lambda adapter, n_pairs=0: Migration(  # noqa: E731
+        sizes=(), judgements=judgements, adapter=adapter, n_pairs=n_pairs
+    ).run(spaces)
+    return spaces, run
+
+
+@pytest.fixture(scope="module")
+def found(judged):
+    return judged[1]("inverse", 300)
+
+
+def test_costs_of_each_option(judged, found):
     costs = {option: found.cost_of(option) for option in found.scores}
-    assert [one.rows_now for one in costs.values()] == [0, 300, 300, 300 + found.price.need.rows, 700]
+    need = found.price.need.rows
+    assert [one.rows_now for one in costs.values()] == [0, 300, 300, 300 + need, 700]
     assert [one.models_per_query for one in costs.values()] == [1, 1, 2, 2, 1]
     assert costs["keep"].index_bytes == costs["bridge"].index_bytes == 4 * 24 * 700
     assert costs["re-embed"].index_bytes == 4 * 32 * 700
     assert [one.rewrites for one in costs.values()] == [False] * 4 + [True]
     head, *rows = found.overview(Rate(seconds=0.5, price=2, tokens=1000))
-    assert head[-2] == "embedding: time · price"
-    assert rows[-1][-2] == "350 s · 1.40"
+    assert (head[-2], rows[-1][-2]) == ("embedding: time · price", "350 s · 1.40")
     assert found.details()[-1][-1] == "yes"
+    recipe = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration())
+    assert recipe.draw(found).table().y.tolist()[-2:] == [need, 700]  # the line's end, and the corpus
+    assert [line.color for line in chart_of(found).lines] == [OPTIONS.index(one) for one in costs]
+    whitened = judged[1]("whitened")
+    assert whitened.cost_of("cascade").rewrites
+    assert whitened.cost_of("cascade").index_bytes > costs["cascade"].index_bytes
+    report = found.report()
+    assert report.tables[0].shown[0][:2] == ["option", "nDCG@10"]
+    assert report.record()["price"]["need"]["rows"] == need
+
+
+def test_a_larger_corpus_makes_a_cascade_worth_its_cost(found):
     more, note = found.scaled(1_000_000)
-    rows = {row[0].strip("▸ "): row[4] for row in more.overview()[1:]}
-    most = found.n_candidates
+    rows, most = {row[0].strip("▸ "): row[4] for row in more.overview()[1:]}, found.n_candidates
     assert (rows["cascade"], rows["re-embed"]) == (f"300, then up to {most} per query", "all 1,000,000")
     assert note.endswith("The scores are of the 700 rows here.")
     assert found.scaled(700) == (found, found.cost_note)
@@ -129,13 +131,14 @@ def test_costs_of_each_option():
         if expected == "cascade":
             n = round((500_000 - 300) // most, -2)
             assert f"About {n:,} queries embed" in other.sentence_at(1_000_000)
-    drawn = CascadePrice(spaces=(SpaceSpec("file", "a.npz"),) * 4, migration=Migration()).draw(found)
-    assert drawn.table().y.tolist()[-2:] == [found.price.need.rows, 700]  # the line's end, and the corpus
-    options = chart_of(found).lines
-    assert [line.color for line in options] == [OPTIONS.index(one.option) for one in found.options]
-    whitened = Migration(sizes=(), judgements=judgements, adapter="whitened").run(spaces)
-    assert whitened.cost_of("cascade").rewrites
-    assert whitened.cost_of("cascade").index_bytes > costs["cascade"].index_bytes
-    report = found.report()
-    assert report.tables[0].shown[0][:2] == ["option", "nDCG@10"]
-    assert report.record()["price"]["need"]["rows"] == found.price.need.rows
+
+
+def test_queries_without_judgements_are_a_log_that_gives_the_cost(judged):
+    spaces, _ = judged
+    task = Migration(sizes=(), n_candidates=5, adapter="inverse")
+    found, alone = task.run(spaces), task.run(spaces[:2])
+    assert (found.price.n_queries, found.price.n_rows, alone.price) == (60, 700, None)
+    assert [one.value for one in found.options] == [one.value for one in alone.options]
+    assert f"60 queries need {found.price.need.rows} of 700 rows embedded" in found.verdict.sentence
+    with pytest.raises(SpaceError, match="expected queries by both models, got none"):
+        CascadePrice(spaces=(SpaceSpec("file", "a.npz"),), migration=task).draw(alone)

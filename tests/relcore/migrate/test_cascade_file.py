@@ -1,6 +1,4 @@
-"""cascade.py alone, on faiss, LanceDB and a list: nDCG and recall are those of the migration; apply.both adds
-the scores of both models.
-"""
+"""cascade.py and apply.both, without relcore, find what the migration measured."""
 
 from dataclasses import replace
 
@@ -8,114 +6,69 @@ import numpy as np
 import pytest
 
 from relcore.base.rows import unit_rows
-from relcore.migrate.evaluate import added_scores, relevance_of
+from relcore.migrate.evaluate import added_scores, ndcg, relevance_of
 from relcore.migrate.migration import Migration, export_result
 from tests.relcore.migrate.planted import migration_spaces
 from tests.relcore.migrate.test_adapter_file import alone
 
 SCRIPT = """
-import sys
-sys.path.insert(0, folder + "/taken")
+sys.path.insert(0, folder + "/adapter")
+import faiss, lancedb
+from apply import adapter, both, corpus, unit
 from cascade import Cache, ListIndex, ranked
 
-old, new, ids = given["old"], given["new"], [str(one) for one in given["ids"]]
-where, asked = {one: row for row, one in enumerate(ids)}, []
+old, new, ids = given["old"], given["new"], given["ids"].tolist()
+queries = given["old_queries"], given["new_queries"]
+asked, rows, mapped, embedded = both(*queries, old), corpus(old), None, []
+if adapter()[0]["corpus"] != ["unit"]:
+    rows, mapped = np.column_stack([unit(old), rows]), ListIndex(ids, rows)
 
 def embed(some):
-    asked.extend(some)
-    return new[[where[one] for one in some]]
+    embedded.extend(some)
+    return new[[ids.index(one) for one in some]]
 
-import faiss, lancedb
-unit = old / np.linalg.norm(old, axis=1, keepdims=True)
 index = faiss.IndexFlatIP(old.shape[1])
-index.add(unit)
-table = lancedb.connect(folder + "/db").create_table(
-    "rows", [{"id": one, "vector": row} for one, row in zip(ids, unit)]
-)
-fresh = lancedb.connect(folder + "/db").create_table(
-    "new", [{"id": one, "vector": row} for one, row in zip(ids, new)]
-)
-
-def stored(some):
-    names = ", ".join(f"'{one}'" for one in some)
-    rows = fresh.search().where(f"id IN ({names})").limit(len(some)).to_list()
-    vectors = {row["id"]: row["vector"] for row in rows}
-    return np.array([vectors[one] for one in some])
-
+index.add(unit(old))
+table = [{"id": one, "vector": row} for one, row in zip(ids, old)]
+table = lancedb.connect(folder + "/db").create_table("rows", table)
 cosines = lambda vector, n: table.search(vector).distance_type("cosine").limit(n).to_list()
 searches = {
     "faiss": lambda vector, n: [ids[row] for row in index.search(vector[None], n)[1][0] if row >= 0],
     "lancedb": lambda vector, n: [row["id"] for row in cosines(vector, n)],
     "list": ListIndex(ids, old),
 }
-found = {}
+found = {"scores": asked @ rows.T}
+cache = Cache(folder + "/cache.npy", embed)
 for name, search in searches.items():
-    cache = Cache(folder + f"/{name}.npy", embed)
-    pairs = list(zip(given["old_queries"], given["new_queries"]))
-    vectors = stored if name == "lancedb" else cache
-    found[name] = np.array([ranked(a, b, search, vectors) for a, b in pairs])
-    if name == "faiss":
-        cache.save()
-        again, before = Cache(folder + "/faiss.npy", embed), len(asked)
-        assert [ranked(a, b, search, again) for a, b in pairs] == found[name].tolist()
-        found["embedded"] = np.array([before, len(asked) - before])
+    found[name] = [ranked(*pair, search, cache, mapped=mapped) for pair in zip(*queries)]
+    found.setdefault("n_embedded", len(embedded))
+cache.save()
+again = Cache(folder + "/cache.npy", embed)
+assert found["list"] == [ranked(*pair, search, again, mapped=mapped) for pair in zip(*queries)]
+assert len(embedded) == found["n_embedded"]
 np.savez(f"{folder}/found.npz", **found)
 """
 
 
-BOTH = """
-sys.path.insert(0, folder + "/taken")
-from apply import both, corpus, unit
-
-asked = both(given["old_queries"], given["new_queries"], given["old"])
-rows = corpus(given["old"])
-if asked.shape[1] > rows.shape[1]:
-    rows = np.column_stack([unit(given["old"]), rows])
-np.savez(f"{folder}/found.npz", scores=asked @ rows.T)
-"""
-
-
 @pytest.mark.parametrize("adapter", ["inverse", "whitened"])
-def test_both_models_are_queried_as_measured(adapter, tmp_path):
-    spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=6)
-    old, new, old_queries, new_queries = spaces
-    result = replace(Migration(judgements=judgements, adapter=adapter, sizes=()).run(spaces), weight=1.5)
-    export_result(result, old, new, tmp_path / "taken")
-    arrays = {"old": old.vectors, "old_queries": old_queries.vectors, "new_queries": new_queries.vectors}
-    np.savez(tmp_path / "given.npz", **arrays)
-    found = alone(BOTH, tmp_path)["scores"]
-    fitted = result.fitted(new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs])
-    rows = unit_rows(old.vectors)
-    assert fitted.rewrites_corpus == (adapter == "whitened")
-    corpora = rows, fitted.corpus(rows) if fitted.rewrites_corpus else rows
-    asked = unit_rows(old_queries.vectors), fitted.transform(new_queries.vectors)
-    queries, corpus = added_scores(*asked, corpora, result.weight)
-    np.testing.assert_allclose(found, queries @ corpus.T, atol=1e-3)
-
-
-def test_outside_of_relscope_it_finds_what_was_measured(tmp_path):
-    spaces, judgements = migration_spaces(n=300, n_queries=40, old_topics=6)
-    old, new, old_queries, new_queries = spaces
-    settings = {"adapter": "inverse", "candidates": "both", "n_candidates": 20, "sizes": ()}
-    result = Migration(judgements=judgements, **settings).run(spaces)
-    export_result(result, old, new, tmp_path / "taken")
-    arrays = {"old": old.vectors, "new": new.vectors, "ids": old.ids.astype(str)}
-    arrays |= {"old_queries": old_queries.vectors, "new_queries": new_queries.vectors}
-    np.savez(tmp_path / "given.npz", **arrays)
+def test_outside_of_relscope_it_finds_what_was_measured(adapter, tmp_path):
+    spaces, judgements = migration_spaces(n=300, n_queries=20, old_topics=6)
+    task = Migration(judgements=judgements, adapter=adapter, n_candidates=20, sizes=())
+    result = replace(task.run(spaces), weight=1.5)
+    export_result(result, *spaces[:2], tmp_path / "adapter")
+    old, new, *queries = (one.vectors for one in spaces)
+    arrays = {"old": old, "new": new, "old_queries": queries[0], "new_queries": queries[1]}
+    np.savez(tmp_path / "given.npz", ids=spaces[0].ids.astype(str), **arrays)
     found = alone(SCRIPT, tmp_path)
-    relevance, _ = relevance_of(judgements, old_queries.ids, old.ids)
-    truth = relevance.toarray() > 0
-    discount = 1 / np.log2(np.arange(2, 12))
-    best = np.array([discount[: min(10, n)].sum() for n in truth.sum(axis=1)])
-
-    def scores(lists):
-        hits = np.take_along_axis(truth, lists, axis=1)
-        return (hits @ discount / best).mean(), (hits.sum(axis=1) / truth.sum(axis=1)).mean()
-
-    ours = scores(result.found["cascade"])
-    assert ours[0] == pytest.approx(result.option("cascade").value, abs=1e-6)
+    fitted, rows = (
+        result.fitted(new[spaces[1].rows(spaces[0].ids[result.pairs])], old[result.pairs]),
+        unit_rows(old),
+    )
+    corpora = rows, fitted.corpus(rows) if fitted.rewrites_corpus else rows
+    asked, corpus = added_scores(unit_rows(queries[0]), fitted.transform(queries[1]), corpora, result.weight)
+    np.testing.assert_allclose(found["scores"], asked @ corpus.T, atol=1e-3)
+    relevance, _ = relevance_of(judgements, spaces[2].ids, spaces[0].ids)
     for name in ("faiss", "lancedb", "list"):
-        places = old.index.get_indexer(found[name].ravel().astype(object)).reshape(found[name].shape)
-        assert scores(places) == pytest.approx(ours, abs=1e-6), name
-    # What was embedded is what the price says, and nothing of it again with the stored cache.
-    assert found["embedded"].tolist() == [result.price.need.rows, 0]
+        places = spaces[0].index.get_indexer(found[name].ravel().astype(object)).reshape(found[name].shape)
+        assert ndcg(places, relevance) == pytest.approx(result.scores["cascade"], abs=1e-6), name
+    assert found["n_embedded"] == result.price.need.rows

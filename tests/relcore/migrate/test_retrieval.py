@@ -1,6 +1,4 @@
-"""nDCG and precision against scikit-learn and tables made by hand; judgements from files, hostile ones among
-them.
-"""
+"""Scores and fused searches against oracles; judgements from files, hostile ones among them."""
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import unit_rows
 from relcore.migrate.evaluate import (
     JudgedQuery,
+    added_scores,
     ndcg,
     precision,
     read_qrels,
@@ -31,22 +30,12 @@ def test_ndcg_is_that_of_scikit_learn(rng, graded, k):
     assert np.isnan(mine[0])
     wanted = [ndcg_score(true[i : i + 1], scores[i : i + 1], k=k) for i in range(1, 40) if true[i].any()]
     assert mine[~np.isnan(mine)] == pytest.approx(wanted)
-
-
-def test_a_table_made_by_hand():
-    """Query 0: relevant 1 and 4, found at places 1 and 3; query 1: relevant 2, not found; query 2: nothing
-    is relevant.
-    """
-    relevance = relevance_matrix(np.array([0, 0, 1]), np.array([4, 1, 2]), np.ones(3), 3, 5)
-    found = np.array([[1, 0, 4], [0, 1, 3], [0, 1, 2]])
-    best = 1 + 1 / np.log2(3)
-    assert ndcg(found, relevance, 3)[:2] == pytest.approx([(1 + 1 / 2) / best, 0])
-    assert precision(found, relevance, 3) == pytest.approx([2 / 3, 0, 0])
-    assert np.isnan(ndcg(found, relevance, 3)[2])
+    shares = np.take_along_axis(true > 0, found[:, :k], axis=1).mean(axis=1)
+    assert precision(found, relevance, k) == pytest.approx(shares)
 
 
 def test_unrelated_lists_score_what_chance_scores(rng):
-    """Of 100 rows 10 are relevant: 10 random rows have a gain of .1 each, and so an nDCG of .1 on average."""
+    """If 10 of 100 rows are relevant, 10 random rows have an nDCG of .1 on average."""
     n, queries = 100, 2000
     relevance = relevance_matrix(
         np.repeat(np.arange(queries), 10), np.tile(np.arange(10), queries), np.ones(10 * queries), queries, n
@@ -61,11 +50,25 @@ def test_search_leaves_out_each_querys_own_row_and_fills_up_short_corpora(rng):
     rows = unit_rows(rng.normal(size=(6, 4)))
     found = search(rows, rows, 10, own=np.arange(6))
     assert found.shape == (6, 10)
-    assert not (found == np.arange(6)[:, None]).any()
     assert (found[:, 5:] == -1).all()
     products = rows @ rows.T
     np.fill_diagonal(products, -np.inf)
     assert np.array_equal(found[:, :5], np.argsort(-products, axis=1)[:, :5])
+
+
+@pytest.mark.parametrize("weight", [0.3, np.linspace(0, 4, 30)[:, None]], ids=["one", "of each query"])
+def test_fused_scores_are_the_sum_of_z_scores_up_to_a_constant(rng, weight):
+    def z_scores(queries, corpus):
+        scores = queries.astype(float) @ corpus.astype(float).T
+        return (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
+
+    (old, new), corpora = (
+        [unit_rows(rng.normal(size=(n, d)) + offset) for d, offset in ((8, 0.5), (5, 0))] for n in (30, 200)
+    )
+    queries, corpus = added_scores(old, new, corpora, weight)
+    found = queries @ corpus.T
+    found -= found.mean(axis=1, keepdims=True)
+    assert found == pytest.approx(z_scores(old, corpora[0]) + weight * z_scores(new, corpora[1]), abs=1e-4)
 
 
 def test_judgements_by_ids_count_what_is_unknown(tmp_path):

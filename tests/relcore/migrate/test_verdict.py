@@ -1,4 +1,4 @@
-"""The rule on scores made by hand, the sentence, and the intervals."""
+"""The rule that recommends an option, its sentences, and the intervals behind it."""
 
 import re
 
@@ -10,6 +10,7 @@ from relcore.migrate.migration import decide, verdict_of
 from relcore.migrate.price import Need, Price
 
 Q = 400
+SETTINGS = {"k": 10, "on": "400 queries", "weight": 0.5}
 
 
 @pytest.fixture
@@ -22,9 +23,10 @@ def bootstrap():
     return Bootstrap(Q)
 
 
-def scores(base, rng, **gains):
-    found = {"keep": base} | {name: base + gain + rng.normal(0, 0.05, Q) for name, gain in gains.items()}
-    return {name: QueryScores(values) for name, values in found.items()}
+def after(base, gain, spread):
+    """Scores with exactly this mean gain, which varies by `spread` between queries."""
+    noise = np.random.default_rng(int(1000 * spread)).normal(0, spread, Q)
+    return QueryScores(base + gain + noise - noise.mean())
 
 
 @pytest.mark.parametrize(
@@ -36,26 +38,19 @@ def scores(base, rng, **gains):
         ({"bridge": 0.1, "twice": 0.15, "re-embed": 0.3}, "re-embed"),
     ],
 )
-def test_next_dearer_option_only_where_it_is_clearly_better(base, rng, bootstrap, gains, option):
-    assert decide(scores(base, rng, **gains), bootstrap)[0] == option
+def test_a_more_expensive_option_is_chosen_only_if_it_is_clearly_better(base, rng, bootstrap, gains, option):
+    scores = {name: QueryScores(base + gain + rng.normal(0, 0.05, Q)) for name, gain in gains.items()}
+    assert decide({"keep": QueryScores(base)} | scores, bootstrap)[0] == option
 
 
-def test_where_no_dearer_option_can_gain_hundredth_answer_is_to_keep(bootstrap):
-    """A bridge of −.008 (−.015 … −.002), re-embedding of −.017 (−.027 … −.009), both models of .000 ± .001."""
-    rng = np.random.default_rng(0)
-    base = rng.uniform(0.2, 0.6, Q)
-
-    def after(gain, spread):
-        noise = rng.normal(0, spread, Q)
-        return QueryScores(base + gain + noise - noise.mean())
-
-    found = {"keep": QueryScores(base), "bridge": after(-0.008, 0.066)}
-    found |= {"twice": after(0, 0.01), "re-embed": after(-0.017, 0.09)}
+def test_keep_is_clear_where_no_more_expensive_option_can_gain_a_hundredth(base, bootstrap):
+    found = {"keep": QueryScores(base), "bridge": after(base, -0.008, 0.066)}
+    found |= {"twice": after(base, 0, 0.01), "re-embed": after(base, -0.017, 0.09)}
     assert decide(found, bootstrap) == ("keep", ())
-    told = verdict_of(found, bootstrap, k=10, on="", relevance="judgements", weight=1).sentence
+    told = verdict_of(found, bootstrap, **SETTINGS, relevance="judgements").sentence
     assert told.startswith("Keep the old model, nothing is better by .01 or more: ")
-    # An interval of ± .02 leaves open what is better.
-    assert decide(found | {"twice": after(0, 0.2)}, bootstrap) == ("keep", ("twice",))
+    # With an interval of ± .02, another option may be better.
+    assert decide(found | {"twice": after(base, 0, 0.2)}, bootstrap) == ("keep", ("twice",))
 
 
 def test_equal_options_are_rarely_told_apart(rng):
@@ -93,41 +88,31 @@ def test_no_interval_is_without_width():
     assert (equal.low, equal.high) == pytest.approx((-0.0362, 0.0362), abs=1e-4)
 
 
-def test_the_sentence_has_every_number(base, bootstrap, rng):
-    found = {"keep": base, "bridge": base - 0.1, "twice": base + 0.05, "re-embed": base + 0.01}
-    samples = {name: QueryScores(values) for name, values in found.items()}
-    settings = {"k": 10, "on": "400 queries", "weight": 0.5}
-    told = verdict_of(samples, bootstrap, **settings, relevance="judgements").sentence
-    keep, twice = base.mean(), base.mean() + 0.05
-    assert told.startswith("Query both models: by the judgements, nDCG@10 is ")
-    assert f"{keep:.3f}"[1:] in told
-    assert (
-        f"{twice:.3f}"[1:] + " when both models search, with the new model's score counted .50 × (+.050, 95 %"
-        in told
-    )
-    even = {
-        name: QueryScores(base + noise) for name, noise in (("keep", 0), ("bridge", rng.normal(0, 0.3, Q)))
-    }
-    undecided = verdict_of(even, bootstrap, **settings, relevance="labels")
+def test_the_sentence_has_the_recommendation_and_every_number(base, bootstrap):
+    gains = {"keep": 0, "bridge": -0.1, "twice": 0.05, "re-embed": 0.01}
+    samples = {name: QueryScores(base + gain) for name, gain in gains.items()}
+    told = verdict_of(samples, bootstrap, **SETTINGS, relevance="judgements").sentence
+    keep, twice = (f"{base.mean() + gain:.3f}"[1:] for gain in (0, 0.05))
+    assert told.startswith(f"Query both models: by the judgements, nDCG@10 is {keep} with the old model")
+    assert f"{twice} when both models search, with the new model's score counted .50 × (+.050, 95 %" in told
+    even = {"keep": QueryScores(base), "bridge": after(base, 0, 0.3)}
+    undecided = verdict_of(even, bootstrap, **SETTINGS, relevance="labels")
     assert undecided.sentence.startswith(
         "Undecided, keep the old model for now (bridging is too close to call): "
     )
     assert undecided.headline.endswith(": on 400 queries, not clearly different from keeping the old model.")
-    unjudged = verdict_of(samples, bootstrap, **settings, relevance="neighbours")
-    assert (unjudged.option, unjudged.is_clear) == ("", False)
-    assert unjudged.sentence.startswith("No verdict: pairs alone cannot tell which model is better")
-    even = dict.fromkeys(samples, QueryScores(np.full(Q, 0.996)))
-    same = verdict_of(even, bootstrap, **settings, relevance="neighbours")
-    assert same.sentence.startswith("No verdict: both models find the same rows")
-    assert same.option == ""
+    same = dict.fromkeys(samples, QueryScores(np.full(Q, 0.996)))
+    for scores, reason in ((samples, "pairs alone cannot tell"), (same, "both models find the same rows")):
+        unjudged = verdict_of(scores, bootstrap, **SETTINGS, relevance="neighbours")
+        assert (unjudged.option, unjudged.is_clear) == ("", False)
+        assert unjudged.sentence.startswith(f"No verdict: {reason}")
 
 
-def test_the_headline_says_what_to_do_and_that_the_new_model_alone_finds_less(base, bootstrap, rng):
-    """Both models gain .05, a bridge .02 ± .03, and the new model alone loses .1."""
-    noise = rng.normal(0, 0.3, Q)
-    samples = scores(base, rng, twice=0.05, **{"re-embed": -0.1})
-    samples |= {"bridge": QueryScores(base + 0.02 + noise - noise.mean())}
-    told = verdict_of(samples, bootstrap, k=10, on="", relevance="judgements", weight=1)
+def test_the_headline_says_what_to_do_and_that_the_new_model_alone_finds_less(base, bootstrap):
+    """Both models gain .05, a bridge .025 ± .03, and the new model alone loses .1."""
+    samples = {"keep": QueryScores(base), "bridge": after(base, 0.025, 0.3)}
+    samples |= {"twice": after(base, 0.05, 0.05), "re-embed": after(base, -0.1, 0.05)}
+    told = verdict_of(samples, bootstrap, **SETTINGS, relevance="judgements")
     assert (told.option, told.is_clear) == ("twice", False)
     answer, quality, harm, close = told.headline.split(". ")
     assert answer == "Query both models, do not re-embed"
@@ -136,22 +121,16 @@ def test_the_headline_says_what_to_do_and_that_the_new_model_alone_finds_less(ba
     assert re.fullmatch(r"Bridging reaches \.\d{3}: on 400 queries, not clearly different from .*\.", close)
 
 
-def test_verdict_for_cascade_says_its_price_or_what_tells_it(base, bootstrap):
+def test_a_cascade_is_recommended_with_its_cost_and_only_where_it_saves(base, bootstrap):
     found = {"keep": QueryScores(base), "cascade": QueryScores(base + 0.1)}
-    settings = {"k": 10, "on": "400 queries", "weight": 1.0, "relevance": "labels", "n_candidates": 20}
-    told = verdict_of(found, bootstrap, **settings)
-    assert told.option == "cascade"
-    assert "; a cascade embeds at most 20 rows per query;" in told.sentence
-    assert re.fullmatch(
-        r"Let the new model rank what the old index finds \(cascade\)\. Search quality \(nDCG@10, at most 1\)"
-        r" rises from \.\d{3} to \.\d{3} \(\+\.100, 95 %: \.\d{3} … \.\d{3}\)\.",
-        told.headline,
-    )
-    small = verdict_of(found, bootstrap, **settings, n_corpus=2000)
-    assert small.option == "keep"
-    assert "a cascade saves nothing: 100 queries can embed all" in small.sentence
+    settings = SETTINGS | {"relevance": "labels", "n_candidates": 20}
     price = Price(60, 5000, Need(20, 900, 800, 1000), (), 7.0, ())
-    told = verdict_of(found, bootstrap, **settings, price=price)
-    assert told.option == "cascade"
-    assert told.headline.endswith(". For 60 queries a cascade embeds 18 % of the rows.")
-    assert "60 queries need 900 of 5,000 rows embedded (18 %; another log as long 800–1,000)" in told.sentence
+    for more, option, told in (
+        ({}, "cascade", "; a cascade embeds at most 20 rows per query;"),
+        ({"n_corpus": 2000}, "keep", "a cascade saves nothing: 100 queries can embed all"),
+        ({"price": price}, "cascade", "60 queries need 900 of 5,000 rows embedded (18 %; another log as"),
+    ):
+        verdict = verdict_of(found, bootstrap, **settings, **more)
+        assert verdict.option == option
+        assert told in verdict.sentence
+    assert verdict.headline.endswith(". For 60 queries a cascade embeds 18 % of the rows.")
