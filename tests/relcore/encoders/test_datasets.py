@@ -6,7 +6,13 @@ from sklearn.datasets import load_digits
 
 from relcore.base.errors import SpaceError
 from relcore.encoders import datasets
-from relcore.encoders.datasets import available_datasets, load_dataset
+from relcore.encoders.datasets import (
+    LANGUAGES,
+    N_SENTENCES,
+    available_datasets,
+    load_dataset,
+    load_parallel,
+)
 from relcore.encoders.encoder import Dataset, DatasetSpec, evenly
 
 ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one.", "c two."]}
@@ -70,3 +76,15 @@ def test_the_list_asks_no_network(monkeypatch):
     monkeypatch.setattr("socket.socket", lambda *_, **__: pytest.fail("the network was asked"))
     entries = {entry.name: entry for entry in available_datasets()}
     assert (entries["digits"].kind, entries["digits"].n) == ("images", 1797)
+
+
+def test_datasets_of_two_languages_match_by_id():
+    sentences, parts = load_parallel(tuple(LANGUAGES)), {}
+    for name in LANGUAGES:
+        parts[name] = load_dataset(DatasetSpec("parallel", name))
+        assert (parts[name].ids[0], parts[name].kind, parts[name].labels) == ("s001", "texts", None)
+        assert tuple(parts[name].items(0, N_SENTENCES)) == sentences[name]
+        assert parts[name].ids.tolist() == parts["en"].ids.tolist()
+    assert len({one.digest for one in parts.values()}) == len(LANGUAGES)
+    first = load_dataset(DatasetSpec("parallel", "fr", limit=3))
+    assert (first.ids.tolist(), first.items(0, 3)) == (["s001", "s002", "s003"], list(sentences["fr"][:3]))

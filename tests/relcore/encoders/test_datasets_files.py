@@ -10,7 +10,13 @@ import pytest
 from PIL import Image
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.datasets import available_datasets, columns_of, load_dataset, with_options
+from relcore.encoders.datasets import (
+    available_datasets,
+    columns_of,
+    load_dataset,
+    read_pair_list,
+    with_options,
+)
 from relcore.encoders.encoder import DatasetSpec
 
 PAIRS = pd.DataFrame(
@@ -147,3 +153,12 @@ def test_ids_come_from_the_column_of_ids(tmp_path):
     for name in ("n", "text"):  # neither repeated nor empty ids are proposed
         renamed = frame.drop(columns="id").rename(columns={name: "item_id"})
         assert columns_of(write(renamed, tmp_path / "t.csv")).ids == ""
+
+
+def test_a_list_of_pairs_has_the_columns_of_text(tmp_path):
+    path = tmp_path / "list.tsv"
+    path.write_text("n\ten\tfr\n1\tGood  day\tBonjour\n2\tThanks\tMerci\n")
+    found = read_pair_list(path)
+    assert (found.name, len(found)) == ("list", 2)
+    assert found.columns == {"en": ("Good day", "Thanks"), "fr": ("Bonjour", "Merci")}
+    assert found.pairs("fr", "en")[0] == ("Bonjour", "Good day")

@@ -1,9 +1,8 @@
-"""Settings of encoders: what is allowed, what is read from text, and the rows whose labels an encoder has
-seen.
-"""
+"""Settings of encoders: what is allowed, JSON and back, and the rows whose labels an encoder has seen."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -13,22 +12,18 @@ import pytest
 from relcore.base.errors import SpaceError
 from relcore.base.settings import setting
 from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
-from relcore.encoders.encoder import DatasetSpec, Encoder
+from relcore.encoders.encoder import DatasetSpec, Encoder, encoder_from_json
 from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.transformers import PretrainedVision
 from relcore.encoders.vision import SmallVision, SweptVision, held_out_rows
 from relcore.spaces.space import LatentSpace
 
 
 @dataclass(frozen=True)
 class Made(Encoder):
-    name: str
     side: Literal["left", "right"] = "left"
-    count: int = setting(4, label="How many", low=1, high=9, usual=lambda data: min(9, data.n))
     share: float = setting(0.5, low=0, below=1)
-    rate: float = setting(0.1, above=0)
-    size: int | None = None
     layers: tuple[int, ...] = setting((1, 2), distinct=True, choices={1: "one", 2: "two", 3: "three"})
-    fast: bool = False
 
     kind: ClassVar = "images"
     title: ClassVar = "Made"
@@ -47,7 +42,20 @@ class Made(Encoder):
 )
 def test_what_is_not_allowed_is_error_that_names_setting(settings, message):
     with pytest.raises(SpaceError, match=message):
-        Made(**{"name": "x", **settings})
+        Made(**settings)
+
+
+def test_json_and_back():
+    encoder = PretrainedVision("owner/model", layers=(2, -1), pooling="cls")
+    again = encoder_from_json(json.loads(json.dumps(encoder.to_record())))
+    assert again == encoder
+    assert hash(again) == hash(encoder)
+    own = Made().to_record()  # an encoder of a user's own is named, but not imported from JSON
+    assert own == {"encoder": f"{__name__}:Made", "side": "left", "share": 0.5, "layers": [1, 2]}
+    with pytest.raises(SpaceError, match=r"encoder: expected one of 'small-vision'.*:Made"):
+        encoder_from_json(own)
+    with pytest.raises(SpaceError, match=r"small-vision: expected settings among 'architecture'.*got 'depth'"):
+        encoder_from_json({"encoder": "small-vision", "depth": 3})
 
 
 def test_held_out_rows_are_those_whose_labels_no_encoder_has_seen():
@@ -60,10 +68,8 @@ def test_held_out_rows_are_those_whose_labels_no_encoder_has_seen():
     def spec(encoder):
         return encoding_spec(DatasetSpec("digits"), encoder, encoder.outputs[0], "0" * 16, encoder.title)
 
-    small, swept, texts, file = (
-        *map(spec, (SmallVision(), SweptVision(), TfidfSvd())),
-        SpaceSpec("file", "x"),
-    )
+    encoders = (SmallVision(), SweptVision(), TfidfSvd())
+    small, swept, texts, file = *map(spec, encoders), SpaceSpec("file", "x")
     for specs, expected in (
         ([small], unseen),
         ([swept, texts], unseen),
@@ -73,5 +79,4 @@ def test_held_out_rows_are_those_whose_labels_no_encoder_has_seen():
     ):
         assert held_out_ids(specs, [space] * len(specs)) == expected
     assert held_out_ids([small], [space], [*reversed(unseen), "other"]) == tuple(reversed(unseen))
-    encoders = (SmallVision(), SweptVision(), TfidfSvd())
     assert [len(one.seen_rows(space)) for one in encoders] == [48, 48, 0]

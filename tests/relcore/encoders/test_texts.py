@@ -9,7 +9,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from relcore.base.errors import SpaceError
-from relcore.encoders.encoder import Dataset, Encoder
+from relcore.encoders.encoder import Encoder
 from relcore.encoders.sentences import OnnxText, PooledWords, TfidfSvd
 from tests.relcore.encoders.texts import rows_of, texts_dataset
 
@@ -44,11 +44,10 @@ def test_rows_are_truncated_decomposition_of_tfidf():
 def test_restored_weights_give_same_rows_and_new_texts_too():
     encoder, dataset = TfidfSvd(3), texts_dataset(TEXTS)
     trained = encoder.train(dataset, lambda *_: None)
-    rows = encoder.restore(trained, dataset)(TEXTS)[""]
+    restored = encoder.restore(trained, dataset)
+    rows = restored(TEXTS)[""]
     np.testing.assert_array_equal(rows, rows_of(encoder, TEXTS))
-    np.testing.assert_array_equal(
-        encoder.restore(trained, dataset)(["unknown", TEXTS[0]])[""], [np.zeros(3), rows[0]]
-    )
+    np.testing.assert_array_equal(restored(["unknown", TEXTS[0]])[""], [np.zeros(3), rows[0]])
     assert trained.metadata["words"] == 9
     assert 0 < trained.metadata["explained variance"] < 1
 
@@ -81,13 +80,8 @@ def weighted_means(weight):
 
 
 def test_sif_weighs_by_frequency_and_removes_first_direction(words):
-    occurrences = {
-        "cat": 3,
-        "dog": 2,
-        "don't": 1,
-        "Paris": 1,
-        "paris": 1,
-    }  # 8 known words; the file has no counts
+    # Eight known words; the file has no counts.
+    occurrences = {"cat": 3, "dog": 2, "don't": 1, "Paris": 1, "paris": 1}
     means = weighted_means({word: 0.1 / (0.1 + count / 8) for word, count in occurrences.items()})
     first = np.linalg.svd(means)[2][0]
     expected = means - np.outer(means @ first, first)
@@ -133,52 +127,42 @@ def save_graph(path, output="states", shape=("n", "t", 6), ids="input_ids"):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
-def encode(encoder, texts):
-    dataset = Dataset(lambda start, stop: texts[start:stop], range(len(texts)), name="texts", kind="texts")
-    return encoder.prepare(dataset, lambda *_: None)(texts)[""]
-
-
 def test_row_is_mean_of_its_states_alone_or_padded(folder):
     texts = ["a cat sat", "dog", *["a dog"] * 40, "cat cat dog a sat"]
-    found = encode(OnnxText(str(folder)), texts)
+    found = rows_of(OnnxText(str(folder)), texts)
     assert found.dtype == np.float32
     for row, text in zip(found, texts, strict=True):
         np.testing.assert_allclose(row, TABLE[[WORDS[word] for word in text.split()]].mean(axis=0), atol=1e-6)
-    np.testing.assert_array_equal(encode(OnnxText(str(folder / "model.onnx"), "cls"), texts)[0], TABLE[1])
-    short = encode(OnnxText(str(folder), max_tokens=3), texts)
+    np.testing.assert_array_equal(rows_of(OnnxText(str(folder / "model.onnx"), "cls"), texts)[0], TABLE[1])
+    short = rows_of(OnnxText(str(folder), max_tokens=3), texts)
     np.testing.assert_allclose(short[-1], TABLE[[2, 2, 3]].mean(axis=0), atol=1e-6)
     assert Encoder.from_record(OnnxText(str(folder)).to_record()) == OnnxText(str(folder))
 
 
 def test_a_sentence_embedding_is_taken_as_it_is(folder):
     save_graph(folder / "model.onnx", "sentence_embedding", ("n", 6))
-    np.testing.assert_array_equal(encode(OnnxText(str(folder)), ["a cat"])[0], TABLE[[1, 2]].max(axis=0))
+    np.testing.assert_array_equal(rows_of(OnnxText(str(folder)), ["a cat"])[0], TABLE[[1, 2]].max(axis=0))
 
 
 def test_other_files_are_refused_and_another_graph_has_another_digest(folder):
     before = OnnxText(str(folder)).content()
     save_graph(folder / "model.onnx", shape=("n", 6))
     with pytest.raises(SpaceError, match=r"expected a graph from input_ids .* got inputs"):
-        encode(OnnxText(str(folder)), ["a cat"])
+        rows_of(OnnxText(str(folder)), ["a cat"])
     save_graph(folder / "model.onnx", ids="pixel_values")
     with pytest.raises(SpaceError, match="got inputs 'pixel_values', 'attention_mask'"):
-        encode(OnnxText(str(folder)), ["a cat"])
+        rows_of(OnnxText(str(folder)), ["a cat"])
     assert OnnxText(str(folder)).content() != before
     (folder / "model.onnx").write_bytes(b"no graph")
     with pytest.raises(SpaceError, match="cannot be loaded"):
-        encode(OnnxText(str(folder)), ["a cat"])
+        rows_of(OnnxText(str(folder)), ["a cat"])
     (folder / "tokenizer.json").unlink()
     with pytest.raises(SpaceError, match=r"expected a folder with model.onnx .*, got 'model.onnx'"):
         OnnxText(str(folder)).content()
 
 
-def test_model_that_comes_with_relscope_knows_paraphrases(monkeypatch):
-    pairs = [
-        ("A man is playing a guitar on the street.", "Someone plays the guitar outdoors."),
-        ("The stock market fell sharply today.", "Share prices dropped a lot this afternoon."),
-        ("She bakes bread every Sunday morning.", "Each Sunday she makes loaves in the oven."),
-    ]
-    rows = encode(OnnxText(), [text for pair in pairs for text in pair])
+def test_model_that_comes_with_relscope_knows_paraphrases(monkeypatch, paraphrases):
+    rows = rows_of(OnnxText(), paraphrases)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     cosines = rows[::2] @ rows[1::2].T
     assert rows.shape == (6, 384)

@@ -20,21 +20,10 @@ def test_bundled_words_are_whole(name):
     assert BUNDLED[name].stat().st_size <= 5_000_000
 
 
-@pytest.mark.parametrize(
-    ("word", "category"),
-    [
-        ("chicago", "city"),
-        ("france", "country or state"),
-        ("french", "nationality"),
-        ("bigger", "comparative"),
-        ("read", "verb"),
-        ("danced", "past tense"),
-        ("won", ""),
-        ("zyzzyva", ""),
-    ],
-)
-def test_categories(word, category):
-    assert categorise([word]) == [category]
+def test_categories():
+    known = {"chicago": "city", "france": "country or state", "french": "nationality", "bigger": "comparative"}
+    known |= {"read": "verb", "danced": "past tense", "won": "", "zyzzyva": ""}
+    assert categorise(list(known)) == list(known.values())
 
 
 @pytest.fixture
@@ -47,11 +36,10 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("form", ["text", "binary"])
 def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form):
     rows = [("the", [1.0, 2.25]), ("cat", [3.5, -4.0])]
-    if form == "text":
-        content = "2 2\n" + "".join(f"{word} {x} {y}\n" for word, (x, y) in rows)
-        content = content.encode()
-    else:
-        content = b"2 2\n" + b"".join(word.encode() + b" " + np.float32(row).tobytes() for word, row in rows)
+    content = b"2 2\n"
+    for word, (x, y) in rows:
+        row = f"{x} {y}\n".encode() if form == "text" else np.float32([x, y]).tobytes()
+        content += word.encode() + b" " + row
     (folder / "glove-twitter-25").mkdir()
     (folder / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(gzip.compress(content))
     monkeypatch.setattr(sentences, "answers", lambda url: pytest.fail("asked the network"))
