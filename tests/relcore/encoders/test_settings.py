@@ -54,7 +54,9 @@ def test_json_and_back():
     assert own == {"encoder": f"{__name__}:Made", "side": "left", "share": 0.5, "layers": [1, 2]}
     with pytest.raises(SpaceError, match=r"encoder: expected one of 'small-vision'.*:Made"):
         encoder_from_json(own)
-    with pytest.raises(SpaceError, match=r"small-vision: expected settings among 'architecture'.*got 'depth'"):
+    with pytest.raises(
+        SpaceError, match=r"small-vision: expected settings among 'architecture'.*got 'depth'"
+    ):
         encoder_from_json({"encoder": "small-vision", "depth": 3})
 
 

@@ -21,7 +21,12 @@ def test_bundled_words_are_whole(name):
 
 
 def test_categories():
-    known = {"chicago": "city", "france": "country or state", "french": "nationality", "bigger": "comparative"}
+    known = {
+        "chicago": "city",
+        "france": "country or state",
+        "french": "nationality",
+        "bigger": "comparative",
+    }
     known |= {"read": "verb", "danced": "past tense", "won": "", "zyzzyva": ""}
     assert categorise(list(known)) == list(known.values())
 

@@ -27,15 +27,10 @@ def make_scene():
 
 @pytest.fixture
 def scores():
+    bands = {"Jaccard, k = 10": (0.004, 0.21, 0, 0.001), "linear CKA": (0.61, 0.71, 0.02, 0.09)}
     rows = [
-        ("Jaccard, k = 10", "absolute", 0.004, 0.0, 0.001),
-        ("Jaccard, k = 10", "relative", 0.21, 0.0, 0.001),
+        (metric, form, score, *band)
+        for metric, (*scores, low, high) in bands.items()
+        for form, score, band in zip(("absolute", "relative"), scores, [(low, high)] * 2, strict=True)
     ]
-    rows += [("linear CKA", "absolute", 0.61, 0.02, 0.04), ("linear CKA", "relative", 0.71, 0.05, 0.09)]
     return pd.DataFrame(rows, columns=["metric", "form", "score", "null_low", "null_high"])
-
-
-@pytest.fixture
-def named_values():
-    rng = np.random.default_rng(3)
-    return {"word2vec": rng.gamma(20, 0.15, 500), "fasttext": rng.gamma(30, 0.13, 400)}

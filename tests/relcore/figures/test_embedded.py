@@ -47,28 +47,18 @@ def test_a_packed_text_is_unpacked_as_far_as_a_recipe_may_go():
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"%PDF-1.4 " + b"/Keywords ({" * 200_000,
-        b"%PDF-1.4 /Keywords ({" + b"\\)" * 1_000_000,
-        b"%PDF-1.4 /Keywords ({" + b"\\" * 2_000_000 + b")",
-        b"<svg>" + b'<metadata id="relscope-recipe" ' * 100_000,
-        b"<svg>" + b"<script " * 300_000 + b'id="relscope-recipe"',
-        b"<metadata " + b"x" * 2_000_000 + b'id="relscope-recipe">{}</metadata>',
-        b'<metadata id="relscope-recipe">' + b"{" * 2_000_000,
-        png(*[chunk(b"tEXt", b"")] * 10_000),
-        b"\x89PNG\r\n\x1a\n" + b"\0" * 2_000_000,
-    ],
-    ids=[
-        "keywords",
-        "escapes",
-        "backslashes",
-        "metadata",
-        "scripts",
-        "attributes",
-        "open",
-        "chunks",
-        "zeros",
-    ],
+    {
+        "keywords": b"%PDF-1.4 " + b"/Keywords ({" * 200_000,
+        "escapes": b"%PDF-1.4 /Keywords ({" + b"\\)" * 1_000_000,
+        "backslashes": b"%PDF-1.4 /Keywords ({" + b"\\" * 2_000_000 + b")",
+        "metadata": b"<svg>" + b'<metadata id="relscope-recipe" ' * 100_000,
+        "scripts": b"<svg>" + b"<script " * 300_000 + b'id="relscope-recipe"',
+        "attributes": b"<metadata " + b"x" * 2_000_000 + b'id="relscope-recipe">{}</metadata>',
+        "open": b'<metadata id="relscope-recipe">' + b"{" * 2_000_000,
+        "chunks": png(*[chunk(b"tEXt", b"")] * 10_000),
+        "zeros": b"\x89PNG\r\n\x1a\n" + b"\0" * 2_000_000,
+    }.values(),
+    ids=len,
 )
 def test_a_long_file_without_a_recipe_is_passed_once(data):
     """Two megabytes each: a search that starts again at every place would take minutes."""

@@ -1,9 +1,10 @@
 """Lines: what is drawn is what was given, on screen, on paper and as numbers."""
 
 import numpy as np
+import pytest
 
 from relcore.figures import paper, screen
-from relcore.figures.charts import Line, Lines
+from relcore.figures.charts import Line, Lines, histogram_table
 
 UP = Line("<up> $1$", [30, 10, 20], [0.9, 0.5, 0.7], [0.8, 0.4, 0.6], [1.0, 0.6, 0.8], labels=["c", "a", "b"])
 CHART = Lines(
@@ -40,3 +41,11 @@ def test_names_at_ends_of_lines_keep_apart_and_leave_legend():
     low, high = figure.layout.yaxis.range
     assert low < min(places.values()) < max(places.values()) < high
     assert [trace.showlegend for trace in figure.data if trace.name] == [False, False, None]
+
+
+def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
+    values = {"a": np.arange(10.0), "b": np.array([0.0, 9.0])}
+    table = histogram_table(values)
+    assert table[table.name == "a"]["count"].tolist() == np.histogram(values["a"], 20)[0].tolist()
+    assert table.groupby("name").percent.sum().tolist() == pytest.approx([100, 100])
+    assert (table.left.iloc[0], table.right.iloc[-1]) == (0, 9)

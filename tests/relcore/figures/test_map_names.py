@@ -51,9 +51,6 @@ def test_names_stand_at_middles_of_classes_and_clusters(make_scene):
     assert [name.text for name in found] == ["a", "b", "c"]
     assert [name.row // 30 for name in found] == [0, 1, 2]
     assert all(0 <= share <= 1 for share in places.ravel())
-
-
-def test_without_switch_there_are_none_and_hidden_classes_have_none(make_scene):
     assert names(make_scene(named=False)) == []
     assert names(make_scene(hidden=("a",))) == ["b", "c"]
     assert names(make_scene(hidden=("",))) == ["a", "b"]
@@ -73,20 +70,6 @@ def test_names_of_moving_points_share_no_line_and_stay_near_their_middles():
     assert np.diff(np.sort(heights)).min() > 0.05 * 2 * moving.edges[1]
     middles = [np.median(apart[groups == group], axis=0) for group in range(8)]
     np.testing.assert_allclose(places[1], middles)
-
-
-def test_names_do_not_lie_on_one_another(make_scene):
-    near = make_scene()
-    crowded = Scene(
-        (Pane("p", near.panes[0].coordinates * 1e-3 + np.eye(90, 2) * 9),),
-        near.ids,
-        near.categories,
-        ("a", "b"),
-        named=True,
-    )
-    found, _ = found_names(crowded)
-    assert len(found) == 2
-    assert abs(found[0].y - found[1].y) >= LINE or abs(found[0].x - found[1].x) >= width_of("a")
 
 
 def test_no_name_covers_another_or_a_star_with_a_label():

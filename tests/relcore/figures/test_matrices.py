@@ -35,9 +35,8 @@ def test_click_says_panel_row_and_column_and_hover_all_about_them(panel):
     assert list(second.customdata[5]) == [1, 1, 2]
     assert (second.x[5], second.y[5]) == (2, 1)
     assert second.xaxis == "x2"
-    assert (
-        second.hovertext[5] == "<b>relative</b><br>encoder &#36;c&#36;, head of third of the encoders<br>.1"
-    )
+    hover = "<b>relative</b><br>encoder &#36;c&#36;, head of third of the encoders<br>.1"
+    assert second.hovertext[5] == hover
     assert first.hovertext[2].endswith("<br>no value")
     assert figure.layout.meta["alt"] == "Two heat maps."
     assert figure.layout.clickmode == "event+select"
@@ -49,13 +48,8 @@ def test_one_scale_for_all_also_turned_round_and_logarithmic(panel):
     data = made(panel, scale=(1.0, 1e4), log=True)
     np.testing.assert_allclose(data.shares(np.array([1, 100, 1e4])), [0, 0.5, 1])
     assert data.ticks() == ([0.0, 0.25, 0.5, 0.75, 1.0], ["1", "10", "100", "1,000", "10,000"])
-    assert matrices_figure(made(panel, panel), LIGHT).layout.coloraxis.colorbar.ticktext == (
-        "0",
-        ".25",
-        ".5",
-        ".75",
-        "1",
-    )
+    bar = matrices_figure(made(panel, panel), LIGHT).layout.coloraxis.colorbar
+    assert bar.ticktext == ("0", ".25", ".5", ".75", "1")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(COLUMN, LIGHT), (PAGE, DARK)])
@@ -63,27 +57,22 @@ def test_paper_is_as_wide_as_style_says_and_holds_every_cell(panel, width, theme
     data = made(panel, panel, row_title="encoder", column_title="head of")
     figure = printed_figure(data, Style(width=width, theme=theme))
     assert figure.get_figwidth() == width
-    assert [len(axes.patches) for axes in figure.axes[:2]] == [
-        12,
-        12,
-    ]  # nine cells and three dotted frames each
+    assert [len(axes.patches) for axes in figure.axes[:2]] == [9 + 3] * 2  # cells and dotted frames
     written = {text.get_text() for axes in figure.axes[:2] for text in axes.texts}
     assert {".98", ".50", ".000", "head of", "encoder"} <= written
     assert "nan" not in written
 
 
 @pytest.mark.parametrize(
-    ("names", "first"),
+    ("name", "ends", "first"),
     [
-        (["first encoder of all encoders", "other encoder of all encoders"], "first encoder of all en…"),
-        (
-            ["fasttext-novels by words, absolute", "fasttext-novels by words, relative"],
-            "fasttext-nov…s, absolute",
-        ),
+        ("{} encoder of all encoders", ("first", "other"), "first encoder of all en…"),
+        ("fasttext-novels by words, {}", ("absolute", "relative"), "fasttext-nov…s, absolute"),
     ],
 )
-def test_long_names_are_cut_where_they_still_differ(names, first):
-    panel = MatrixPanel("", tuple(names), tuple(names), np.eye(2))
+def test_long_names_are_cut_where_they_still_differ(name, ends, first):
+    names = tuple(map(name.format, ends))
+    panel = MatrixPanel("", names, names, np.eye(2))
     shown = [label.strip() for label in matrices_figure(made(panel)).layout.yaxis.ticktext]
     assert shown[0] == first
     assert len(set(shown)) == 2

@@ -88,16 +88,15 @@ def test_names_of_spaces_are_whole_however_long(make_scene):
         make_scene(n_panes=2),
         "sentence-encoder-of-many-words-v2 · sentences of 16 articles, absolute",
     )
-    scene = replace(
-        scene, panes=tuple(replace(pane, title=f"{name} {i}") for i, pane in enumerate(scene.panes))
-    )
+    panes = tuple(replace(pane, title=f"{name} {i}") for i, pane in enumerate(scene.panes))
+    scene = replace(scene, panes=panes)
     figure = paper.panes_figure(scene, Style(dpi=72))
     titles = [text for text in figure.texts if text.get_text().startswith(name)]
     assert [text.get_text()[-1] for text in titles] == ["0", "1"]
     assert all(text.get_window_extent().width <= 72 * 6.75 / 2 for text in titles)
 
 
-def test_charts_draw_their_table(scores, named_values):
+def test_charts_draw_their_table(scores):
     points = paper.lines_figure(score_points(scores), Style(dpi=72))
     groups = [one for one in points.axes[0].collections if isinstance(one, PathCollection)]
     chance, *drawn = [one.get_offsets() for one in groups]
@@ -109,7 +108,7 @@ def test_charts_draw_their_table(scores, named_values):
     # minor ticks are made now, outside the figure's settings, and still wear the theme
     curve.canvas.draw()
     assert {tick.tick1line.get_color() for tick in curve.axes[0].xaxis.get_minor_ticks()} == {LIGHT.border}
-    histogram = paper.lines_figure(histogram_lines(named_values, "norm (no unit)"), Style(dpi=72))
+    histogram = paper.lines_figure(histogram_lines({"a": np.arange(9.0)}, "norm (no unit)"), Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
 
 

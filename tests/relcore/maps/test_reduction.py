@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
@@ -32,18 +34,14 @@ def digits():
     return load_digits().data[:300].astype(np.float32)
 
 
-def up_to_sign(picture, expected):
-    return picture * np.sign(np.sum(picture * expected, axis=0))
-
-
 @pytest.mark.parametrize("shape", [(500, 20), (30, 200)])
-@pytest.mark.parametrize("n_components", [3])
-def test_pca_equals_scikit_learns_up_to_sign(rng, shape, n_components):
+def test_pca_equals_scikit_learns_up_to_sign(rng, shape):
     matrix = rng.normal(size=shape) * np.linspace(3, 1, shape[1]) + 5
-    [picture] = reduce_spaces([matrix], ReductionSpec(n_components=n_components))
-    expected = PCA(n_components, svd_solver="full").fit_transform(matrix)
+    [picture] = reduce_spaces([matrix], ReductionSpec(n_components=3))
+    expected = PCA(3, svd_solver="full").fit_transform(matrix)
     assert picture.dtype == np.float32
-    np.testing.assert_allclose(up_to_sign(picture, expected), expected, atol=1e-2)
+    picture = picture * np.sign(np.sum(picture * expected, axis=0))
+    np.testing.assert_allclose(picture, expected, atol=1e-2)
 
 
 @pytest.mark.parametrize("shape", [(500, 20), (30, 200)])
@@ -73,68 +71,57 @@ def test_fit_first_puts_others_on_first_ones_map(rng):
     assert abs(apart[1].mean()) < 1e-4 < 0.1 < abs(second.mean(axis=0)).max()
 
 
-@pytest.mark.parametrize("method", [pytest.param("umap", marks=pytest.mark.slow), "tsne"])
-def test_the_random_state_decides_everything(digits, method):
-    one, two, other = (
-        reduce_spaces([digits[:100]], ReductionSpec(method, random_state=state))[0] for state in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(one, two)
-    assert not np.array_equal(one, other)
-
-
-@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
-def test_umap_by_torchdr_keeps_neighbours_and_leaves_global_generators_alone(digits, metric):
-    digits = digits[:150]
-    spec = ReductionSpec("umap-gpu", fit="first", metric=metric)
+def assert_global_generators_alone(draw):
+    """``draw()`` changes no state of the global generators."""
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
     expected = torch.rand(2), np.random.rand()  # noqa: NPY002
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
-    first, shuffled = reduce_spaces([digits, digits[::-1]], spec)
+    found = draw()
     assert torch.equal(torch.rand(2), expected[0])
     assert np.random.rand() == expected[1]  # noqa: NPY002
+    return found
+
+
+@pytest.mark.parametrize(
+    ("method", "metric", "near"),
+    [
+        ("umap-gpu", "cosine", 0.3),
+        pytest.param("umap-gpu", "euclidean", 0.3, marks=pytest.mark.slow),
+        pytest.param("tsne-gpu", "cosine", 0.1, marks=pytest.mark.slow),
+    ],
+)
+def test_torchdr_keeps_neighbours_places_other_spaces_and_leaves_global_generators_alone(
+    digits, method, metric, near
+):
+    digits = digits[:150]
+    spec = ReductionSpec(method, fit="first", metric=metric)
+    first, shuffled = assert_global_generators_alone(lambda: reduce_spaces([digits, digits[::-1]], spec))
     assert trustworthiness(digits, first, metric=metric) > 0.95
-    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * first.std()
+    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < near * first.std()
     np.testing.assert_array_equal(first, reduce_spaces([digits], spec)[0])
 
 
-@pytest.mark.slow
-def test_tsne_by_torchdr_keeps_neighbours_and_places_other_spaces(digits):
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    spec = ReductionSpec("tsne-gpu", fit="first", max_points=250)
-    first, shuffled = reduce_spaces([digits[:250], digits[:250][::-1]], spec)
-    assert torch.equal(torch.rand(2), expected)
-    assert trustworthiness(digits[:250], first, metric="cosine") > 0.95
-    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.1 * first.std()
-    np.testing.assert_array_equal(first, reduce_spaces([digits[:250]], spec)[0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
-def test_umap_places_copy_of_first_space_on_first_picture(digits, metric):
-    first, again, shuffled = reduce_spaces(
-        [digits, digits + 1e-3, digits[::-1] + 1e-3], ReductionSpec("umap", fit="first", metric=metric)
-    )
-    spread = first.std()
-    assert np.median(np.linalg.norm(again - first, axis=1)) < 0.3 * spread
-    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * spread
-
-
-def test_tsne_places_other_spaces_on_first_ones_map(digits):
-    first, again, shuffled = reduce_spaces(
-        [digits, digits + 1e-3, digits[::-1]], ReductionSpec("tsne", fit="first")
-    )
-    spread = first.std()
-    assert np.median(np.linalg.norm(again - first, axis=1)) < 0.05 * spread
-    assert np.quantile(np.linalg.norm(again - first, axis=1), 0.95) < 0.3 * spread
-    assert (
-        np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.05 * spread
-    )  # a place depends on its own row alone
-    [apart] = reduce_spaces([digits], ReductionSpec("tsne"))
-    np.testing.assert_array_equal(apart, first)
+@pytest.mark.parametrize(
+    ("method", "metric", "near"),
+    [
+        pytest.param("umap", "cosine", 0.3, marks=pytest.mark.slow),
+        pytest.param("umap", "euclidean", 0.3, marks=pytest.mark.slow),
+        ("tsne", "cosine", 0.05),
+    ],
+)
+def test_other_spaces_are_placed_on_first_ones_map_and_random_state_decides_all(digits, method, metric, near):
+    digits = digits[:150]
+    spec = ReductionSpec(method, fit="first", metric=metric)
+    first, again, shuffled = reduce_spaces([digits, digits + 1e-3, digits[::-1]], spec)
+    away = np.linalg.norm([again - first, shuffled[::-1] - first], axis=2)
+    assert np.median(away, axis=1).max() < near * first.std()
+    if method == "tsne":  # the place of a row depends on no other new row
+        assert np.quantile(away[0], 0.95) < 0.3 * first.std()
+    for state, equal in ((0, True), (1, False)):
+        [other] = reduce_spaces([digits], replace(spec, random_state=state))
+        assert np.array_equal(other, first) == equal
 
 
 @pytest.mark.parametrize("metric", ["cosine", pytest.param("euclidean", marks=pytest.mark.slow)])
