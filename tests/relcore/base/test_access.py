@@ -13,34 +13,22 @@ from relcore.base.errors import SpaceError
 
 
 @pytest.fixture
-def uploads(tmp_path, monkeypatch):
-    monkeypatch.setattr(access, "all_uploads", lambda: tmp_path / "uploads")
-    for name in ("mine", "others"):
-        (tmp_path / "uploads" / name).mkdir(parents=True)
-        (tmp_path / "uploads" / name / "file.txt").write_text(name)
-    monkeypatch.setattr(
-        access, "_find_asker", lambda: AccessContext(tmp_path / "uploads" / "mine", {"0" * 32})
-    )
-    return tmp_path / "uploads"
-
-
-@pytest.fixture
-def shared(tmp_path, uploads, monkeypatch):
+def shared(tmp_path, monkeypatch):
     """A shared app with a data folder, a session's uploads, and a secret file outside both."""
-    for name in ("data", "secret"):
-        (tmp_path / name).mkdir()
+    for name in ("data", "secret", "uploads/mine", "uploads/others"):
+        (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file.txt").write_text(name)
+    monkeypatch.setattr(access, "all_uploads", lambda: tmp_path / "uploads")
+    own = AccessContext(tmp_path / "uploads" / "mine", {"0" * 32})
+    monkeypatch.setattr(access, "_find_asker", lambda: own)
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path / "data"))
     return tmp_path
 
 
-@pytest.mark.parametrize("folder", ["data", "uploads/mine"])
-def test_shared_app_opens_data_folder_and_own_uploads(shared, folder):
-    assert access.readable_path(shared / folder / "file.txt").read_text() == folder.rsplit("/", 1)[-1]
-
-
-def test_a_shared_app_refuses_every_way_out(shared):
+def test_a_shared_app_opens_data_folder_and_own_uploads_and_refuses_every_way_out(shared):
+    for folder in ("data", "uploads/mine"):
+        assert access.readable_path(shared / folder / "file.txt").read_text() == folder
     (shared / "data" / "link.txt").symlink_to(shared / "secret" / "file.txt")
     (shared / "data" / "up").symlink_to(shared)
     (shared / "data" / "loop").symlink_to(shared / "data" / "loop")
@@ -74,8 +62,9 @@ def test_refusal_does_not_tell_whether_file_is_there(shared):
 
 
 @pytest.mark.parametrize("share", ["", "1"])
-def test_session_never_opens_upload_of_another(uploads, monkeypatch, share):
+def test_session_never_opens_upload_of_another(shared, monkeypatch, share):
     monkeypatch.setenv(access.ENVIRONMENT, share)
+    uploads = shared / "uploads"
     access.readable_path(uploads / "mine" / "file.txt")
     (uploads / "mine" / "link").symlink_to(uploads / "others")
     for path in (uploads / "others" / "file.txt", uploads / "mine" / "link" / "file.txt"):
@@ -101,10 +90,8 @@ def test_without_uploads_only_data_folder_is_open(shared, monkeypatch):
 
 def test_shared_app_opens_files_that_it_was_started_with(shared, monkeypatch):
     given = shared / "secret" / "file.txt"
-    monkeypatch.setenv(
-        access.OPENED,
-        json.dumps([{"source": "file", "name": str(given)}, {"source": "bundled", "name": "x"}]),
-    )
+    opened = [{"source": "file", "name": str(given)}, {"source": "bundled", "name": "x"}]
+    monkeypatch.setenv(access.OPENED, json.dumps(opened))
     assert access.readable_path(given) == given
     with pytest.raises(SpaceError, match="not open"):
         access.readable_path(given.with_name("other.txt"))
@@ -121,11 +108,12 @@ def test_only_regular_files_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_bytes(b"")
     assert access.regular_file(tmp_path / "file") == tmp_path / "file"
-    for path, said in (
-        ("pipe", "a named pipe"),
-        (".", "the folder"),
-        ("none", "where there is none"),
-        ("/dev/zero", "a device"),
-    ):
+    refused = {
+        "pipe": "a named pipe",
+        ".": "the folder",
+        "none": "where there is none",
+        "/dev/zero": "a device",
+    }
+    for path, said in refused.items():
         with pytest.raises(SpaceError, match=said):
             access.regular_file(tmp_path / path)

@@ -13,26 +13,19 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from relcore.base.errors import EXTRAS, SpaceError
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.represent.heads import fit_head
+from relcore.runs.jobs import JobQueue
 
 ROOT = Path(__file__).parents[3]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
 DISTRIBUTIONS = {"ot": "POT", "umap": "umap-learn"}
-
-
-@pytest.fixture
-def without(monkeypatch):
-    """``without("torch", …)``: to import these fails as if they were not installed."""
-    usual = builtins.__import__
-
-    def hide(*libraries):
-        def importing(name, *arguments, **settings):
-            if name.split(".")[0] in libraries:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-            return usual(name, *arguments, **settings)
-
-        monkeypatch.setattr(builtins, "__import__", importing)
-
-    return hide
 
 
 def requirements(lines):
@@ -40,7 +33,7 @@ def requirements(lines):
 
 
 def test_every_dependency_is_pinned_to_version_in_its_range():
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    lines = read("requirements.txt").splitlines()
     pins = requirements(line for line in lines if line and not line.startswith("#"))
     extras = PROJECT["optional-dependencies"].values()
     wanted = requirements([*PROJECT["dependencies"], *(one for some in extras for one in some)])
@@ -54,15 +47,12 @@ def test_every_dependency_is_pinned_to_version_in_its_range():
 
 def test_every_package_of_install_is_locked_with_hashes():
     """As `make lock` writes them: the pins of requirements.txt, each version with its sha256."""
-    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    locked = "".join(
-        (ROOT / name).read_text(encoding="utf-8") for name in ("requirements.lock", "torch.lock")
-    )
+    pins, *locks, cpu = map(read, ("requirements.txt", "requirements.lock", "torch.lock", "torch-cpu.lock"))
+    locked = "".join(locks)
     blocks = re.split(r"\n(?=\w)", locked.strip())
     assert all(re.match(r"[\w.-]+==[\w.]+ .*\n    --hash=sha256:[0-9a-f]{64}", block) for block in blocks)
     names = {canonicalize_name(block.split(" ")[0].replace("==", "-")) for block in blocks}
     assert {canonicalize_name(pin.replace("==", "-")) for pin in re.findall(r"^\w.+$", pins, re.M)} <= names
-    cpu = (ROOT / "torch-cpu.lock").read_text(encoding="utf-8")
     assert f"torch=={re.search('^torch==(.+)$', pins, re.M)[1]}+cpu" == cpu.split(" ")[0]
 
 
@@ -75,38 +65,24 @@ def test_extra_that_error_names_brings_library():
     assert everything == set(PROJECT["optional-dependencies"]) - {"all"}
 
 
-def missing_head():
-    from relcore.represent.heads import fit_head
-
-    fit_head(np.eye(4), np.array([0, 1, 0, 1]), 2, kind="mlp")
-
-
-def missing_map():
-    from relcore.maps.reduction import ReductionSpec, reduce_spaces
-
-    reduce_spaces([np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)], ReductionSpec("umap"))
-
-
-def missing_engine():
-    from relcore.runs.jobs import JobQueue
-
-    JobQueue("tcp://127.0.0.1:1").start()
-
-
 @pytest.mark.parametrize(
-    ("library", "name", "function"),
+    ("library", "name", "call"),
     [
-        ("torch", "vision", missing_head),
-        ("umap", "app", missing_map),
-        ("distributed", "cluster", missing_engine),
+        ("torch", "vision", lambda: fit_head(np.eye(4), np.array([0, 1, 0, 1]), 2, kind="mlp")),
+        ("umap", "app", lambda: reduce_spaces([np.eye(30, dtype=np.float32)], ReductionSpec("umap"))),
+        ("distributed", "cluster", lambda: JobQueue("tcp://127.0.0.1:1").start()),
     ],
 )
-def test_missing_library_is_error_that_says_how_to_install_it(
-    monkeypatch, tmp_path, without, library, name, function
-):
+def test_missing_library_is_error_that_says_how_to_install_it(monkeypatch, tmp_path, library, name, call):
+    usual = builtins.__import__
+
+    def importing(wanted, *arguments, **settings):
+        if wanted.split(".")[0] == library:
+            raise ModuleNotFoundError(f"No module named {wanted!r}", name=wanted)
+        return usual(wanted, *arguments, **settings)
+
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
-    without(library)
-    with pytest.raises(
-        SpaceError, match=rf'expected the package {library}.*run: pip install "relscope\[{name}\]"'
-    ):
-        function()
+    monkeypatch.setattr(builtins, "__import__", importing)
+    told = rf'expected the package {library}.*run: pip install "relscope\[{name}\]"'
+    with pytest.raises(SpaceError, match=told):
+        call()

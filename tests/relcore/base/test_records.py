@@ -1,6 +1,7 @@
 """Records to JSON and back, numbers in texts, and results of arrays that nobody can write to."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -76,9 +77,8 @@ def test_what_is_wrong_is_named_with_its_place(given, match):
 def test_a_result_comes_back_from_arrays_and_json():
     score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=ChanceLevel(0.1, 0.0, 0.2))
     ids = np.array(["a", "b"], dtype=object)
-    found = Found(
-        score, np.arange(6, dtype=np.float32).reshape(2, 3), ids, ({"x": np.ones(2)}, {"x": np.zeros(2)})
-    )
+    values, runs = np.arange(6, dtype=np.float32).reshape(2, 3), ({"x": np.ones(2)}, {"x": np.zeros(2)})
+    found = Found(score, values, ids, runs)
     arrays, facts = records.pack(found)
     assert set(arrays) == {"values", "runs.0.x", "runs.1.x"}
     back = records.unpack(Found, arrays, json.loads(json.dumps(facts)))
@@ -89,35 +89,15 @@ def test_a_result_comes_back_from_arrays_and_json():
 
 
 @pytest.mark.parametrize(
-    ("value", "places", "text"),
-    [(-0.0212, 3, "−.021"), (-0.0001, 3, ".000"), (20_000.4, 1, "20,000.4")],
+    ("write", "texts"),
+    [
+        (short, {-0.0212: "−.021", -0.0001: ".000", 20_000.4: "20,000.400", math.nan: "–"}),
+        (in_cell, {0.784: ".78", 0.0042: ".004", 0.1: ".10", -0.5: "−.50", math.nan: ""}),
+        (percent, {0: "0 %", 0.0096: "1 %", 0.007: "0.7 %", 1 / 19700: "0.005 %"}),
+    ],
 )
-def test_scores_have_no_zero_before_point_and_minus_sign(value, places, text):
-    assert short(value, places) == text
-
-
-def test_a_cell_has_two_decimals_where_they_suffice():
-    assert [in_cell(value) for value in (0.784, 0.0042, 0.1, -0.5, float("nan"))] == [
-        ".78",
-        ".004",
-        ".10",
-        "−.50",
-        "",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("share", "told"),
-    [(0, "0 %"), (0.0096, "1 %"), (0.007, "0.7 %"), (1 / 19700, "0.005 %")],
-)
-def test_a_share_below_one_percent_keeps_a_digit(share, told):
-    assert percent(share) == told
-
-
-@pytest.fixture
-def counted():
-    calls = []
-    return MadeOnce(lambda array: calls.append(1) or float(array.sum())), calls
+def test_numbers_as_texts(write, texts):
+    assert [write(number) for number in texts] == list(texts.values())
 
 
 def fixed(array):
@@ -125,17 +105,13 @@ def fixed(array):
     return array
 
 
-def test_array_that_nobody_can_write_to_is_looked_at_once(counted):
-    total, calls = counted
+def test_only_what_nobody_can_write_to_is_looked_at_once():
+    calls = []
+    total = MadeOnce(lambda array: calls.append(1) or float(array.sum()))
     array = fixed(np.arange(5.0))
     assert [total(array), total(array), len(calls)] == [10, 10, 1]
-
-
-@pytest.mark.parametrize("view", [lambda array: array, lambda array: fixed(array[:])])
-def test_what_may_change_is_looked_at_each_time(counted, view):
-    total, _ = counted
     array = np.arange(5.0)
-    seen = view(array)
-    assert total(seen) == 10
+    views = array, fixed(array[:])
+    assert [total(view) for view in views] == [10, 10]
     array[0] = 7
-    assert total(seen) == 17
+    assert [total(view) for view in views] == [17, 17]

@@ -73,11 +73,8 @@ def test_anchors_draw_panes_again_and_only_what_changed_has_another_digest(widge
     before = widget._header
     widget.anchors = ["row 2", "row 3", "row 4"]
     assert len(widget.scene.anchors) == 3
-    changed = {
-        name
-        for name, (_, _, digest) in widget._header["arrays"].items()
-        if before["arrays"][name][2] != digest
-    }
+    arrays = widget._header["arrays"]
+    changed = {name for name in arrays if before["arrays"][name][2] != arrays[name][2]}
     assert changed == {"pane1", "anchors"}
     assert widget._header["colorings"][0]["hidden"] == ["odd"]
     assert widget._header["named"] is True
@@ -136,12 +133,8 @@ def test_messages_of_panes_are_answered_for_anchors_that_they_show(monkeypatch):
     widget, sent = PanesWidget(IDS, draw, anchors=["row 2", "row 3"], live=Follower()), []
     monkeypatch.setattr(widget, "send", lambda *message: sent.append(message))
     name = widget._header["live"]["name"]
-    for content, *buffers in (
-        ({"live": name}, b"asked:"),
-        ({"live": name}, b"nothing"),
-        ({"live": name},),
-        ("",),
-    ):
+    ours = {"live": name}
+    for content, *buffers in ((ours, b"asked:"), (ours, b"nothing"), (ours,), ("",)):
         widget._dragged(widget, content, buffers)
     assert sent == [({"live": name}, [b"asked:row 2,row 3"])]
     report(widget, 1, kind="anchor", row=0, to=5)
