@@ -29,60 +29,28 @@ def to_the_mean(source, target, settings, random_state):
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    (tmp_path / "toys").mkdir()
-    monkeypatch.syspath_prepend(tmp_path / "toys")
-
-    def make(text):
-        (tmp_path / "toys" / "my_toy.py").write_text(text, encoding="utf-8")
-        monkeypatch.delitem(sys.modules, "my_toy", raising=False)
-        return "my_toy"
-
-    yield make
-    sys.modules.pop("my_toy", None)
-
-
-@pytest.fixture
 def files(tmp_path, monkeypatch):
     """Two labelled spaces as files, one a turn of the other with some noise; the working folder is theirs."""
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
-    rng, labels = np.random.default_rng(0), np.array(["cat", "dog", "fox"])[np.arange(240) % 3]
-    points = rng.normal(size=(3, 8))[np.arange(240) % 3] * 2 + rng.normal(size=(240, 8))
-    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    for name, rows in {"a": points, "b": points @ turn + 0.3 * rng.normal(size=points.shape)}.items():
-        np.savez(
-            f"{name}.npz",
-            vectors=rows.astype(np.float32),
-            ids=[f"r{row}" for row in range(240)],
-            labels=labels,
-        )
+    rng, classes = np.random.default_rng(0), np.arange(240) % 3
+    points = rng.normal(size=(3, 8))[classes] * 2 + rng.normal(size=(240, 8))
+    turned = points @ np.linalg.qr(rng.normal(size=(8, 8)))[0] + 0.3 * rng.normal(size=points.shape)
+    about = {"ids": [f"r{row}" for row in range(240)], "labels": np.array(["cat", "dog", "fox"])[classes]}
+    for name, rows in {"a": points, "b": turned}.items():
+        np.savez(f"{name}.npz", vectors=rows.astype(np.float32), **about)
     return tuple(SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in "ab")
 
 
-def command(capsys, *arguments):
-    assert main(list(arguments)) == 0
-    return capsys.readouterr().out
-
-
-def test_a_stitching_method(package, files, monkeypatch, capsys):
+def test_a_stitching_method(files, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 60.0)
-    place = f"{package(METHOD)}:to_the_mean"
-    monkeypatch.setitem(names.METHODS, "to-the-mean", names.Method("to the mean row", place, knows="both"))
-
-    found = command(
-        capsys,
-        "stitch",
-        "a.npz",
-        "b.npz",
-        "--methods",
-        "to-the-mean",
-        "--anchors",
-        "32",
-        "--recipe",
-        "r.json",
-    )
-    assert "to the mean row" in found
+    (tmp_path / "my_toy.py").write_text(METHOD)
+    monkeypatch.syspath_prepend(tmp_path)
+    added = names.Method("to the mean row", "my_toy:to_the_mean", knows="both")
+    monkeypatch.setitem(names.METHODS, "to-the-mean", added)
+    settings = ["--methods", "to-the-mean", "--anchors", "32", "--recipe", "r.json"]
+    assert main(["stitch", "a.npz", "b.npz", *settings]) == 0
+    assert "to the mean row" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["stitch", "--help"])
     assert "to-the-mean" in capsys.readouterr().out.replace("\n", "").replace(" ", "")
@@ -91,9 +59,9 @@ def test_a_stitching_method(package, files, monkeypatch, capsys):
     assert recipe["stitching"]["methods"] == ["to-the-mean"]
     table = exportable(recipe).table()
     stitched = table[(table["encoder"] != table["head"]) & (table["metric"] == "accuracy")]
-    np.testing.assert_allclose(
-        stitched["score"], 1 / 3, atol=0.15
-    )  # one answer for all rows: chance, ± 3 standard errors
+    # One answer for all rows: chance, ± 3 standard errors.
+    np.testing.assert_allclose(stitched["score"], 1 / 3, atol=0.15)
 
     session = Session(None, Workspace(files, *files), ("connect", "Stitch"))
     assert "to the mean row" in session.at.pills(key="stitch.methods").options
+    sys.modules.pop("my_toy")

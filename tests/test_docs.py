@@ -80,12 +80,12 @@ def folder(tmp_path, monkeypatch):
     rows, ids = rng.normal(size=(400, 16)).astype(np.float32), [f"w{row}" for row in range(400)]
     labels = np.array(["red", "green", "blue"])[np.argmax(rows[:, :3], axis=1)]
     for name in ("first", "second", "old", "new", "a", "b", "c", "d", "other"):
-        rotation, _ = np.linalg.qr(rng.normal(size=(16, 16)))
-        np.save(f"{name}.npy", (rows @ rotation).astype(np.float32))
+        turned = (rows @ np.linalg.qr(rng.normal(size=(16, 16)))[0]).astype(np.float32)
+        np.save(f"{name}.npy", turned)
         own = [one.replace("w", "v") for one in ids] if name == "other" else ids
-        np.savez(f"{name}.npz", vectors=rows @ rotation, ids=own, labels=labels)
-    rounded = dict(np.load("old.npz"))
-    np.savez("rounded.npz", **rounded | {"vectors": rounded["vectors"].astype(np.float16)})
+        np.savez(f"{name}.npz", vectors=turned, ids=own, labels=labels)
+        if name == "old":
+            np.savez("rounded.npz", vectors=turned.astype(np.float16), ids=own, labels=labels)
     Path("known.tsv").write_text("".join(f"w{row}\tv{row}\n" for row in range(30)))
     Passport(tuple(ids), rows, PassportCard("model")).save("model.safetensors")
     return tmp_path
@@ -135,13 +135,9 @@ def test_the_study_runs(monkeypatch, tmp_path):
     assert values["cka"] > 0.5 > values["chance"]
 
 
-def test_the_encoder_encodes(monkeypatch):
+def test_the_encoder_encodes_and_the_format_is_read(monkeypatch, tmp_path):
     encoder = extension("encoder", monkeypatch).MeanColour()
-    red = Image.new("RGB", (2, 2), "red")
-    assert encoder.prepare(None, silent)([red])[""].tolist() == [[1, 0, 0]]
-
-
-def test_the_format_is_read(monkeypatch, tmp_path):
+    assert encoder.prepare(None, silent)([Image.new("RGB", (2, 2), "red")])[""].tolist() == [[1, 0, 0]]
     path, rows = tmp_path / "x.floats", np.arange(12, dtype="<f4").reshape(4, 3)
     path.write_bytes(rows.tobytes())
     floats = extension("format", monkeypatch).Floats()

@@ -35,10 +35,7 @@ def png(value=0, size=(3, 2), mode="L"):
 
 
 def write(frame, path):
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=False)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    frame.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
     return DatasetSpec("file", str(path))
 
 
@@ -61,9 +58,8 @@ def read_rows(monkeypatch):
     return rows
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".parquet"])
-def test_columns_are_found_and_two_of_them_pair(tmp_path, suffix):
-    spec = write(PAIRS, tmp_path / f"pairs{suffix}")
+def test_columns_are_found_and_two_of_them_pair(tmp_path):
+    spec = write(PAIRS, tmp_path / "pairs.tsv")
     english, german = load_dataset(spec), load_dataset(DatasetSpec("file", spec.name, column="de", limit=2))
     assert english.items(0, 3) == PAIRS["en"].tolist()
     assert german.items(0, 2) == PAIRS["de"].tolist()[:2]
@@ -106,10 +102,8 @@ def test_a_folder_of_tables_has_splits_and_parts(tmp_path):
     train = load_dataset(DatasetSpec("folder", str(folder), "train"))
     assert train.items(1, 3) == PAIRS["en"].tolist()[1:]
     assert train.ids[2] == "quiz/train/2"
-    assert (
-        load_dataset(DatasetSpec("folder", str(folder), "test")).digest
-        == load_dataset(DatasetSpec("file", str(folder / "test.csv"))).digest
-    )
+    test = load_dataset(DatasetSpec("folder", str(folder), "test"))
+    assert test.digest == load_dataset(DatasetSpec("file", str(folder / "test.csv"))).digest
     with pytest.raises(SpaceError, match="split: expected one of 'test', 'train', got ''"):
         load_dataset(DatasetSpec("folder", str(folder)))
     entries = {entry.name: entry for entry in available_datasets(tmp_path)}

@@ -105,9 +105,8 @@ def test_other_rows_are_placed_where_map_itself_puts_them(pair, pane, step):
 def test_on_another_map_row_is_placed_between_rows_nearest_to_it(pair):
     rows, twins = np.arange(0, N, 2), np.array([4, 90])
     anywhere = np.random.default_rng(0).normal(size=(len(rows), 2))
-    placed = coordinates_on_maps(
-        pair, rows, twins, "own", (), ProjectionSpec(), [anywhere, anywhere], affine=False
-    )
+    maps = [anywhere] * 2
+    placed = coordinates_on_maps(pair, rows, twins, "own", (), ProjectionSpec(), maps, affine=False)
     for ours, space in zip(placed, (pair.source, pair.target), strict=True):
         X = space.vectors[rows] - space.vectors[rows].mean(axis=0)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -120,14 +119,11 @@ def test_rows_far_from_zero_without_centring_keep_their_picture():
     rng = np.random.default_rng(1)
     near = rng.normal(size=(N, 6)).astype(np.float32) * np.array([3, 2, 1, 1, 1, 1], np.float32)
     space = LatentSpace(near + np.float32(1000), IDS)  # all directions within a thousandth of each other
-    moments = Directions.of(space, np.arange(N), center=False).moments
+    products = Directions.of(space, np.arange(N), center=False).moments.products
     exact = space.vectors.astype(np.float64)
     exact /= np.linalg.norm(exact, axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        moments.products,
-        (exact - exact.mean(0)).T @ (exact - exact.mean(0)),
-        atol=1e-3 * np.trace(moments.products),
-    )
+    exact -= exact.mean(axis=0)
+    np.testing.assert_allclose(products, exact.T @ exact, atol=1e-3 * np.trace(products))
 
 
 def test_no_matrix_of_similarities_is_formed():

@@ -9,8 +9,6 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib.path import Path as Polygon
 
 from relcore import LatentSpace, ProjectionSpec, match
@@ -19,7 +17,7 @@ from relcore.figures.scene import BINS, Condition, Facet, Pane, Scene, passing
 from relcore.maps.pane_maps import TWO, pca_pair
 from relcore.maps.reduction import ReductionSpec
 from relcore.panes.page import part, script
-from relcore.panes.payload import POSITION_STEPS, ids_digest, joined_texts, pack_rows, payload_of
+from relcore.panes.payload import POSITION_STEPS, ids_digest, pack_rows, payload_of
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="no Node found: install nodejs")
@@ -58,17 +56,20 @@ def places(n=20_000, seed=0):
 def test_a_payload_is_unpacked_as_it_was_packed():
     rng, n = np.random.default_rng(0), 11
     cloud = rng.normal(size=(n, 2)).astype(np.float32)
-    ids = np.array([f"é {i}" for i in range(n)], dtype=object)
+    texts = "", "a", "é", "日本", "\U0001f600\U0001f600", "a\x1fb", "\x1f", "\n", "\0", " ", ""
+    ids = np.array(texts, dtype=object)
     scene = Scene((Pane("first", cloud),), ids, np.arange(n) % 3 - 1, ("a", "b"), anchors=np.array([2, 5]))
     payload = payload_of(scene, version=ids_digest(scene), selected=[1, 8, 10])
-    header, pane, anchors, categories, selected, texts = run(
+    header, pane, anchors, categories, selected, read = run(
         "(({ header, take }) => [header.n, ...['pane0', 'anchors', 'categories0'].map((name) => [...take(name)]),"
         " [...rowsIn(take('selected'), header.n)],"
-        " ((ids) => Array.from({ length: header.n }, (_, row) => ids.at(row)))(new TextColumn(take('ids')))])"
+        " ((ids) => Array.from({ length: header.n + 1 }, (_, row) => ids.at(row) ?? null))"
+        "(new TextColumn(take('ids')))])"
         "(unpack(bytes))",
         bytes=np.frombuffer(payload.to_bytes(), np.uint8),
     )
-    assert (header, anchors, selected, texts) == (n, [2, 5], [1, 8, 10], ids.tolist())
+    assert (header, anchors, selected) == (n, [2, 5], [1, 8, 10])
+    assert read == [*(text.replace("\x1f", "␟") for text in texts), None]
     np.testing.assert_array_equal(np.float32(pane), cloud.ravel())
     assert categories == [0xFFFF, 0, 1] * 3 + [0xFFFF, 0]
 
@@ -97,17 +98,12 @@ def even_odd(points, polygon):
     return inside
 
 
-rng = np.random.default_rng(3)
+rng, BOX = np.random.default_rng(3), np.array([2_559.5, 51_199.5])
 POLYGONS = {
     "a triangle": [[5_000.3, 4_000.7], [60_000.1, 20_000.9], [22_222.2, 64_000.4]],
     "itself crossed": (rng.random((40, 2)) * POSITION_STEPS).tolist(),
-    "beyond the picture": [
-        [-30_000.5, -9.5],
-        [40_000.5, -80_000.5],
-        [99_000.5, 45_000.5],
-        [20_000.5, 90_000.5],
-    ],
-    "a box along cells": [[2_559.5, 2_559.5], [51_199.5, 2_559.5], [51_199.5, 51_199.5], [2_559.5, 51_199.5]],
+    "beyond the picture": [[-3e4, -9.5], [4e4, -8e4], [99_000.5, 45_000.5], [2e4, 9e4]],
+    "a box along cells": [[x, y] for x, y in zip(BOX[[0, 1, 1, 0]], BOX[[0, 0, 1, 1]], strict=True)],
     "two points": [[100.5, 100.5], [65_000.5, 65_100.5]],
 }
 
@@ -207,10 +203,8 @@ def test_lines_of_density_hold_their_shares_of_rows():
         columns=columns,
         lines=lines,
     )
-    expected = np.histogram2d(-units[500:, 1], units[500:, 0], (lines, columns), [[-1, 1], [-1, 1]])[
-        0
-    ].ravel()
-    assert np.abs(np.array(bins) - expected).sum() <= 4  # rows on the edge of two bins
+    expected = np.histogram2d(-units[500:, 1], units[500:, 0], (lines, columns), [[-1, 1], [-1, 1]])[0]
+    assert np.abs(np.array(bins) - expected.ravel()).sum() <= 4  # rows on the edge of two bins
     assert levels == sorted(levels, reverse=True)
     # Half of a Gaussian lies within √(2 ln 2) = 1.18 standard deviations.
     x, y = (np.array(points).T + 0.5) * [[2 / columns], [2 / lines]] - 1
@@ -218,20 +212,20 @@ def test_lines_of_density_hold_their_shares_of_rows():
     assert np.abs(away - 1.18).mean() < 0.12  # the mean over five bins widens it by 2 to 6 %
 
 
-@pytest.mark.parametrize(("side", "crowded"), [(300, False), (30, True)])
-def test_rows_are_crowded_where_they_share_their_bins(side, crowded):
-    rng = np.random.default_rng(1)
-    bins = np.histogram2d(*rng.uniform(size=(2, 5000)), side)[0].ravel().astype(np.float32)
-    found, least = run("[crowding(bins), CROWDED]", bins=bins)
-    assert found == pytest.approx((bins**2).sum() / bins.sum())
-    assert (found >= least) == crowded
-    assert run("crowding(new Float32Array(9))") == 0
-
-
-def test_heaps_are_the_rows_on_one_spot():
+def test_rows_are_crowded_where_they_share_their_bins_and_heaped_on_one_spot():
+    places = np.random.default_rng(1).uniform(size=(2, 5000))
+    bins = [np.histogram2d(*places, side)[0].ravel().astype(np.float32) for side in (300, 30)]
     units = np.random.default_rng(2).uniform(-1, 1, size=(400, 2)).astype(np.float32)
     units[[7, 90, 311]], units[[5, 6]] = units[0], units[1]
-    assert run("heapsOf(units)", units=units.ravel()) == [[0, 7, 90, 311], [1, 5, 6]]
+    found, least, heaps = run(
+        "[[wide, narrow, new Float32Array(9)].map(crowding), CROWDED, heapsOf(units)]",
+        wide=bins[0],
+        narrow=bins[1],
+        units=units.ravel(),
+    )
+    assert found == pytest.approx([(one**2).sum() / one.sum() for one in bins] + [0])
+    assert found[0] < least <= found[1]
+    assert heaps == [[0, 7, 90, 311], [1, 5, 6]]
 
 
 def test_group_is_named_at_row_nearest_to_its_median():
@@ -244,23 +238,6 @@ def test_group_is_named_at_row_nearest_to_its_median():
         middle = np.sort(points[members], axis=0)[len(members) // 2]
         distances = ((points[members] - middle) ** 2).sum(axis=1)
         assert (one["count"], one["row"]) == (len(members), members[distances.argmin()])
-
-
-@settings(max_examples=5, deadline=None)
-@given(
-    st.lists(
-        st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1), min_size=20, max_size=40
-    )
-)
-def test_texts_are_read_one_by_one(columns):
-    encoded = [list(joined_texts(np.array(texts, dtype=object))) for texts in columns]
-    read = run(
-        "columns.map((bytes) => new TextColumn(Uint8Array.from(bytes)))"
-        ".map((column, i) => Array.from({ length: lengths[i] + 1 }, (_, row) => column.at(row) ?? null))",
-        columns=encoded,
-        lengths=[len(texts) for texts in columns],
-    )
-    assert read == [[*(text.replace("\x1f", "␟") for text in texts), None] for texts in columns]
 
 
 def test_every_half_is_read_as_numpy_reads_it():
@@ -300,14 +277,9 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
     classes = Facet("genre", "genre", rng.choice([0, 1, 2, 255], n).astype(np.uint8), ("a", "b", "c"))
     edges = tuple(np.linspace(0, 1, BINS + 1).tolist())
     number = Facet("year", "year", rng.integers(0, BINS, n).astype(np.uint8), (), edges)
-    conditions = (
-        Condition("genre", ("b", "")),
-        Condition("year", low=edges[4], high=edges[20]),
-    )
-    header = [
-        {"column": one.column, "names": one.names, "edges": one.edges, "texts": []}
-        for one in (classes, number)
-    ]
+    conditions = Condition("genre", ("b", "")), Condition("year", low=edges[4], high=edges[20])
+    names = "column", "names", "edges"
+    header = [{name: getattr(one, name) for name in names} | {"texts": []} for one in (classes, number)]
     out, counts, back = run(
         "((filter) => { const seen = []; filter.views = [0, 1].map((i) => ({ show: (counts) => (seen[i] = [...counts]) }));"
         " filter.set(facets, [genre, year], conditions, genre.length); return [[...filter.out], seen, filter.conditions]; })"
@@ -325,14 +297,13 @@ def test_filter_keeps_rows_that_python_keeps_and_counts_by_other_conditions():
     assert [Condition(**one | {"classes": tuple(one["classes"])}) for one in back] == list(conditions)
 
 
-@pytest.mark.parametrize("fit", ["apart"])
-def test_file_follows_anchor_as_server_does(fit):
+def test_file_follows_anchor_as_server_does():
     rng, n, anchors = np.random.default_rng(0), 120, [3, 20, 41, 77, 100]
     rows = rng.normal(size=(n, 9)) * np.arange(9, 0, -1)
     ids = [f"r{row}" for row in range(n)]
     noisy = (LatentSpace(rows[:, ::-1] + rng.normal(size=rows.shape), ids) for _ in range(2))
     pair = match(LatentSpace(rows, ids), *noisy)
-    reduction, forms = ReductionSpec(fit=fit), ("relative", TWO)
+    reduction, forms = ReductionSpec(fit="apart"), ("relative", TWO)
     maps = pca_pair(pair, np.arange(n), "relative", tuple(pair.ids[anchors]), ProjectionSpec(), reduction)[0]
     live = LiveComparison(LiveRows(pair, np.arange(n), reference=maps[0]), anchors, None, reduction, forms)
     about, units = page_units(pair, np.arange(n), forms, 5, ProjectionSpec(), reduction)
