@@ -84,28 +84,37 @@ def download(page, label):
     return Path(expected.value.path()).read_bytes()
 
 
-PHONE = pytest.param((390, 844), id="phone", marks=pytest.mark.slow)
+def a_word_under_the_pointer_is_ringed_in_every_map(page):
+    maps = page.locator("svg[role=img]")
+    maps.nth(5).wait_for()
+    point = maps.nth(0).locator("circle:not(.ring)").nth(100)
+    assert point.evaluate("point => getComputedStyle(point).transitionDuration") == "0s"  # reduced motion
+    point.hover(force=True)
+    page.locator(".ring.on").nth(5).wait_for()
+    assert len(set(page.locator(".tip.on").all_inner_texts())) == 1
+    assert maps.count() == page.locator(".tip.on").count() == 6
+    page.mouse.move(2, 2)
+    page.locator(".ring.on").first.wait_for(state="detached")
 
 
-@pytest.mark.parametrize("size", [pytest.param((1440, 1000), id="wide"), PHONE])
-def test_every_place_opens_fits_the_screen_and_is_left_by_one_press_of_back(small, size):
-    page = small
-    for title in PLACES:
-        go_to(page, title)
+def test_every_place_opens_fits_the_screen_and_is_left_by_one_press_of_back(small):
+    page, (*places, first) = small, PLACES
+    for title in (first, *places):
+        if title != first:
+            go_to(page, title)
         assert page.get_by_test_id("stException").count() == 0, title
         assert page.get_by_test_id("stAlertContentError").count() == 0, title
         main = page.get_by_test_id("stMain")
         assert len(main.inner_text().strip()) > 100, title
-        page.set_viewport_size({"width": size[0], "height": size[1]})
-        settle(page)
         assert main.evaluate("main => main.scrollWidth <= main.clientWidth"), title
         levels = page.evaluate(
             "[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(one => +one.tagName[1])"
         )
         assert all(level <= above + 1 for above, level in pairwise([0, *levels])), (title, levels)
-        page.set_viewport_size({"width": 1440, "height": 1000})
+        if title == "Start":
+            a_word_under_the_pointer_is_ringed_in_every_map(page)
     page.go_back(wait_until="commit")
-    page.locator("h2.relscope-unseen").filter(has_text=PLACES[-2]).wait_for(state="attached")
+    page.locator("h2.relscope-unseen").filter(has_text=places[-2]).wait_for(state="attached")
 
 
 @pytest.mark.slow
@@ -129,7 +138,7 @@ def test_a_walk_by_keyboard_opens_every_place_and_shows_where_it_is(page, app):
         )
 
 
-def test_the_switch_shows_each_space_in_its_own_axes_in_shared_ones_and_relative_to_anchors(watched, own):
+def test_the_switch_changes_the_axes_and_a_term_opens_its_entry_and_gives_the_focus_back(watched, own):
     page, shown = opened(watched, f"{own[0]}/?panes=own"), set()
     for position, title in (
         ("", "own axes"),
@@ -143,10 +152,7 @@ def test_the_switch_shows_each_space_in_its_own_axes_in_shared_ones_and_relative
         assert page.locator(".ls-points").count() == 2
         shown.add(pixels(page, 1))
     assert len(shown) == 3
-
-
-def test_a_term_shows_its_entry_beside_the_word_and_gives_the_focus_back(small):
-    page, address = small, small.evaluate("[location.href, history.length]")
+    address = page.evaluate("[location.href, history.length]")
     card = page.get_by_role("dialog", name="Anchor")
     page.locator(".relscope-lead a").filter(has_text="anchors").focus()
     page.keyboard.press("Enter")
@@ -162,7 +168,11 @@ def test_a_term_shows_its_entry_beside_the_word_and_gives_the_focus_back(small):
 
 def test_a_brush_lights_all_panes_and_a_click_inspects_a_point_that_becomes_an_anchor(small):
     page = small
-    assert page.locator(".ls-points").count() == 4
+    titles = ["a · shared axes", "b · shared axes", "a · relative", "b · relative"]
+    assert page.locator(".ls-title").all_text_contents() == titles
+    assert "300 rows in both" in page.locator(".st-key-toolbar").inner_text()
+    colour = page.get_by_test_id("stApp").evaluate("element => getComputedStyle(element).backgroundColor")
+    assert colour == f"rgb{tuple(bytes.fromhex(LIGHT.surface[1:]))}"  # the theme of the app in any folder
     before = [pixels(page, pane) for pane in range(4)]
     assert len(set(before)) == 4
     assert page.locator("table.relscope-scores tbody tr").count() == 4

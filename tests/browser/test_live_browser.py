@@ -50,7 +50,7 @@ def undo_buttons(page):
     return page.locator(".st-key-history-undo button:enabled").filter(visible=True).count()
 
 
-def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
+def test_maps_and_scores_follow_hand_and_keys_and_the_release_is_one_step(eight):
     drawn = eight.get_attribute(ROOT, "data-drawn").split("-")
     bars, begun = eight.locator(BARS).all_inner_texts(), eight.evaluate(PLACES)
     browser = eight.context.browser
@@ -96,6 +96,26 @@ def test_maps_and_scores_follow_the_hand_and_the_release_is_one_step(eight):
     )
     settle(eight)
     assert undo_buttons(eight) == 0
+    # Escape brings all back, and the keyboard moves an anchor, too.
+    eight.evaluate("heard.length = 0")
+    before, number = eight.evaluate(PLACES), eight.locator(".relscope-live:visible").inner_text()
+    bars = eight.locator(BARS).all_inner_texts()
+    eight.locator(ROOT).focus()
+    eight.keyboard.press("s")
+    eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 1')")
+    eight.keyboard.press("ArrowRight")
+    eight.keyboard.press("ArrowDown")
+    heard(eight, "scores")
+    assert eight.evaluate(PLACES) != before
+    eight.keyboard.press("Escape")
+    eight.wait_for_function(f"before => `${{{PLACES}}}` === `${{before}}`", arg=before)
+    assert eight.locator(".relscope-live:visible").inner_text() == number
+    assert eight.locator(BARS).all_inner_texts() == bars
+    eight.keyboard.press("s")
+    eight.keyboard.press("ArrowLeft")
+    eight.keyboard.press("Enter")
+    eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 2 moved')")
+    eight.locator(".st-key-history-undo button:enabled").filter(visible=True).first.wait_for()
 
 
 @pytest.mark.slow
@@ -129,27 +149,6 @@ def test_three_models_are_hovered_dragged_and_zoomed_as_one_and_one_is_removed(w
     assert len(set(map(str, views(watched)))) == 1
     watched.locator(".st-key-models-remove-0 button").filter(visible=True).first.click()
     watched.wait_for_selector(f"{ROOT}[data-panes='2']")
-
-
-def test_escape_brings_all_back_and_the_keyboard_moves_an_anchor(eight):
-    before, number = eight.evaluate(PLACES), eight.locator(".relscope-live:visible").inner_text()
-    bars = eight.locator(BARS).all_inner_texts()
-    eight.locator(ROOT).focus()
-    eight.keyboard.press("s")
-    eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 1')")
-    eight.keyboard.press("ArrowRight")
-    eight.keyboard.press("ArrowDown")
-    heard(eight, "scores")
-    assert eight.evaluate(PLACES) != before
-    eight.keyboard.press("Escape")
-    eight.wait_for_function(f"before => `${{{PLACES}}}` === `${{before}}`", arg=before)
-    assert eight.locator(".relscope-live:visible").inner_text() == number
-    assert eight.locator(BARS).all_inner_texts() == bars
-    eight.keyboard.press("s")
-    eight.keyboard.press("ArrowLeft")
-    eight.keyboard.press("Enter")
-    eight.wait_for_function("document.querySelector('.ls-spoken').textContent.startsWith('Anchor 2 moved')")
-    eight.locator(".st-key-history-undo button:enabled").filter(visible=True).first.wait_for()
 
 
 def test_a_star_under_a_pointer_that_rests_can_be_taken_once_the_channel_is_known(panes):

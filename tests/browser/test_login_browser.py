@@ -1,12 +1,12 @@
 """The token in a real browser: the link that opens the app, a bookmark, the login, and pages of other sites."""
 
-import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 
 import pytest
 
 from tests.browser.conftest import ROOT
+from tests.loopback import serving
 
 TOKEN = "the token of this file, which is long enough"
 QUERY = "token=the+token+of+this+file%2C+which+is+long+enough"
@@ -36,11 +36,8 @@ def locked(servers, tmp_path_factory):
 @pytest.fixture
 def other_port(tmp_path):
     """The address of another server of this host."""
-    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://localhost:{server.server_address[1]}"
-    server.shutdown()
+    with serving(partial(SimpleHTTPRequestHandler, directory=tmp_path)) as (_, address):
+        yield address.replace("127.0.0.1", "localhost")
 
 
 def opened(page):

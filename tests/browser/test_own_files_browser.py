@@ -2,7 +2,6 @@
 
 import pytest
 
-from relcore.figures.style import LIGHT
 from tests.browser.conftest import N
 from tests.browser.panes import ROOT, at_rest, drag, settle
 
@@ -14,25 +13,6 @@ def opened(page, url):
     page.goto(url)
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     settle(page)
-
-
-def test_a_lasso_over_the_two_files_selects_rows(page, own):
-    url, _ = own
-    opened(page, f"{url}/?panes=absolute,relative")
-    titles = page.locator(".ls-title").all_text_contents()
-    assert titles == ["a · shared axes", "b · shared axes", "a · relative", "b · relative"]
-    assert "300 rows in both" in page.locator(".st-key-toolbar").inner_text()
-    colour = page.get_by_test_id("stApp").evaluate("element => getComputedStyle(element).backgroundColor")
-    assert (
-        colour == f"rgb{tuple(bytes.fromhex(LIGHT.surface[1:]))}"
-    )  # the theme is that of the app in any folder
-    drag(page, 0, [(0.5, 0.02), (0.98, 0.02), (0.98, 0.98), (0.5, 0.98)])
-    settle(page)
-    chosen = page.locator(".relscope-word").inner_text()
-    assert chosen.endswith(" selected")
-    assert 0 < int(chosen.split()[0]) < N
-    page.locator(".st-key-inspector-clear button").click()
-    page.wait_for_function("!document.querySelector('.relscope-word')?.innerText.includes('selected')")
 
 
 @pytest.mark.slow

@@ -116,18 +116,17 @@ def test_each_pane_keeps_its_zoom_until_they_are_linked(page):
     wait_for(page, "views", "[[0,0,1],[0,0,1],[0,0,1],[0,0,1]]")
 
 
-@pytest.mark.parametrize("points", ["page"])
-def test_an_anchor_more_paints_one_star_per_pane_and_no_points(context, points):
+def test_an_anchor_more_paints_one_star_per_pane_and_no_points(context):
     page = context.new_page()
-    page.add_init_script(f"""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "{points}"];
+    page.add_init_script("""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "page"];
         const [card, canvas] = [WebGL2RenderingContext.prototype, CanvasRenderingContext2D.prototype];
-        for (const [kind, name] of [[card, "drawElements"], [canvas, "putImageData"]]) {{
+        for (const [kind, name] of [[card, "drawElements"], [canvas, "putImageData"]]) {
           const draw = kind[name];
-          kind[name] = function (...given) {{
+          kind[name] = function (...given) {
             window.drawn[Array.from(document.querySelectorAll(".ls-points")).indexOf(this.canvas)]++;
             return draw.apply(this, given);
-          }};
-        }}""")
+          };
+        }""")
     page.goto("about:blank")
     first, more = scene(anchors=3), scene(anchors=4)
     draw(page, first)
@@ -432,7 +431,7 @@ def test_a_tip_leaves_neither_its_pane_nor_the_window(page):
         page.set_viewport_size({"width": width, "height": 700})
         at_rest(page)
         page.evaluate("scrollTo(0, 100)")
-        for pane in range(4):
+        for pane in (0, 3):  # the first and the last touch every edge of the grid
             for number in (1, 17, 33, 40):
                 x, y = star(page, pane, number)
                 if not page.evaluate(

@@ -1,4 +1,4 @@
-"""Start in a real Chromium: the story by keys alone, and maps in which one word is ringed everywhere."""
+"""The story of Start in a real Chromium, by keys alone."""
 
 import pytest
 
@@ -44,19 +44,3 @@ def test_the_story_by_keyboard_alone(watched, app):
     watched.get_by_role("button", name="Exercise:").click()
     answer = watched.get_by_text("More anchors, from everywhere").bounding_box()
     assert answer["y"] + answer["height"] < watched.viewport_size["height"]
-
-
-def test_a_word_under_the_pointer_is_ringed_in_every_map(watched, app):
-    watched.emulate_media(reduced_motion="reduce")
-    watched.goto(app)
-    maps = watched.locator("svg[role=img]")
-    maps.nth(5).wait_for()
-    point = maps.nth(0).locator("circle:not(.ring)").nth(100)
-    assert point.evaluate("point => getComputedStyle(point).transitionDuration") == "0s"
-    point.hover(force=True)
-    watched.locator(".ring.on").nth(5).wait_for()
-    names = set(watched.locator(".tip.on").all_inner_texts())
-    assert len(names) == 1
-    assert maps.count() == watched.locator(".tip.on").count() == 6
-    watched.mouse.move(2, 2)
-    watched.locator(".ring.on").first.wait_for(state="detached")
