@@ -140,6 +140,11 @@ class Session:
         return [error.value for error in self.at.error]
 
     @property
+    def everything(self) -> str:
+        kinds = ("markdown", "caption", "html", "success", "warning", "error", "info")
+        return "\n".join(str(element.value) for kind in kinds for element in getattr(self.at, kind))
+
+    @property
     def html(self) -> str:
         """Without the links to the glossary, as `captions`."""
         return re.sub(

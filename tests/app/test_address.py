@@ -5,7 +5,6 @@ of another site.
 import base64
 import json
 import os
-import socket
 import subprocess
 import sys
 from http.client import HTTPConnection
@@ -15,38 +14,16 @@ import pytest
 from streamlit import net_util
 
 from app import sharing
+from tests.loopback import free_port
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "the token of these tests, which is long"
 STREAM = "/_stcore/stream"
-ROUTES = [  # of pages, of Streamlit and of its components
-    *(
-        "/",
-        "/anchors",
-        "/favicon.png",
-        "/static/x",
-        "/media/x",
-        "/app/static/x",
-        "/nothing/here",
-        "//x",
-        "/%2e%2e/x",
-    ),
-    *(
-        "/_stcore/host-config",
-        "/_stcore/metrics",
-        "/_stcore/script-health-check",
-        "/_stcore/upload_file/x/y",
-        STREAM,
-    ),
-    *("/component/x/y", "/_stcore/bidi-components/x/y", "/_stcore/agent/mcp", "/auth/login"),
-]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+# Routes of pages, of Streamlit and of its components.
+ROUTES = f"""/ /anchors /favicon.png /static/x /media/x /app/static/x /nothing/here //x /%2e%2e/x {STREAM}
+/_stcore/host-config /_stcore/metrics /_stcore/script-health-check /_stcore/upload_file/x/y
+/component/x/y /_stcore/bidi-components/x/y /_stcore/agent/mcp /auth/login""".split()
 
 
 def answers(

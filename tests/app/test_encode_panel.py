@@ -38,25 +38,9 @@ def small(session):
     return session.change("number_input", "encode.small-vision.epochs", 1)
 
 
-def text(session) -> str:
-    kinds = (
-        session.at.markdown,
-        session.at.caption,
-        session.at.html,
-        session.at.success,
-        session.at.warning,
-        session.at.info,
-    )
-    return "\n".join(element.value for kind in kinds for element in kind)
-
-
-def run_in_place(queue, dataset=DIGITS, encoder=MLP):
-    return encode(dataset, encoder, queue.store)
-
-
 @pytest.mark.slow
 def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison(tab, queue):
-    run_in_place(queue, encoder=SmallVision("cnn", width=8, epochs=1))
+    encode(DIGITS, SmallVision("cnn", width=8, epochs=1), queue.store)
     session = small(tab())
     before = session.workspace
     session.click("encode.start")
@@ -103,7 +87,7 @@ def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypat
     asked = []
     monkeypatch.setattr("relcore.encoders.datasets.hub_answers", lambda *_: asked.append(1) and False)
     session = tab("Texts").change("text_input", "data.path", "nobody/nothing")
-    assert "is not on this machine and would be downloaded now" in text(session)
+    assert "is not on this machine and would be downloaded now" in session.everything
     assert not asked
     session.click("encode.download")
     assert asked

@@ -22,23 +22,10 @@ RENDERED = re.compile(
     r"!\[[xy]\]\(|(?<!\\)</?(?:img|script)|(?<!\\)\$(?:\\f|x)|:(?:star|material/star)\b|:red\[r\]|(?<!\\)\*(?:\\?\*)?b|http://"
 )
 # Fields that Streamlit shows as plain text, and names that nobody sees.
-PLAIN = {
-    *(
-        "Selectbox.options",
-        "MultiSelect.options",
-        "MultiSelect.default",
-        "Selectbox.raw_value",
-        "MultiSelect.raw_values",
-    ),
-    *(
-        "TextInput.placeholder",
-        "TextInput.value",
-        "TextArea.placeholder",
-        "TextArea.value",
-        "PlotlyChart.alt",
-    ),
-    *("Block.id", "DownloadButton.url", "NumberInput.placeholder"),
-}
+PLAIN = re.compile(
+    r"(Selectbox|MultiSelect)\.(options|default|raw_values?)|Text(Input|Area)\.(placeholder|value)"
+    r"|NumberInput\.placeholder|PlotlyChart\.alt|Block\.id|DownloadButton\.url"
+)
 OPENED = [f"anchors.{name}" for name in PARTS] + ["stitch.try", "migrate.Similarity thresholds"]
 
 
@@ -54,7 +41,7 @@ def strings(message: Any, place: str = "") -> Iterator[tuple[str, str]]:
 
 
 def rendered(where: str, text: str) -> bool:
-    if where in PLAIN or where.endswith((".id", ".key", "_id")):
+    if PLAIN.fullmatch(where) or where.endswith((".id", ".key", "_id")):
         return False
     if where == "Html.body":
         return bool(re.search(r"<(?:img src=x|script)", text))

@@ -5,7 +5,10 @@ import json
 from streamlit.testing.v1 import AppTest
 
 
-def header_of(payload):
+def header_of(at):
+    (node,) = at.run().get("bidi_component")
+    assert not at.exception
+    payload = node.proto.bytes
     return json.loads(payload[4 : 4 + int.from_bytes(payload[:4], "little")])
 
 
@@ -23,39 +26,28 @@ linked_scatter(Scene((Pane("a", np.zeros((n, 2))),), np.arange(n), np.full(n, -1
 
 
 def test_one_text_changed_among_many_is_another_file_and_none_is_the_same():
-    def url():
-        (node,) = at.run().get("bidi_component")
-        assert not at.exception
-        return header_of(node.proto.bytes)["files"]["texts"]
-
     at = AppTest.from_string(HOVERS)
-    first = url()
-    assert url() == first
+    first = header_of(at)["files"]["texts"]
+    assert header_of(at)["files"]["texts"] == first
     at.session_state["changed"] = 11_111  # in none of the parts from which Streamlit would name a large file
-    assert url() != first
+    assert header_of(at)["files"]["texts"] != first
 
 
 def test_new_coordinates_travel_once_and_known_ones_do_not():
-    def header():
-        (node,) = at.run().get("bidi_component")
-        assert not at.exception
-        return header_of(node.proto.bytes)
-
     at = AppTest.from_string(
         HOVERS.replace(
             "np.zeros((n, 2))", "np.full((n, 2), st.session_state.get('place', 0)) * [[1, 2]]"
         ).replace("80_000", "20_000")
     )
-    assert header()["carried"] == [], "the files of the first payload load side by side"
+    assert header_of(at)["carried"] == [], "the files of the first payload load side by side"
     at.session_state["place"] = 1
-    assert header()["carried"] == ["pane0"]
-    assert header()["carried"] == []
+    assert header_of(at)["carried"] == ["pane0"]
+    assert header_of(at)["carried"] == []
 
 
 def test_whoever_knows_a_text_and_an_array_cannot_tell_their_addresses(monkeypatch):
     def addresses():
-        (node,) = at.run().get("bidi_component")
-        header = header_of(node.proto.bytes)
+        header = header_of(at)
         return {*header["files"].values(), *header["elsewhere"].values()}
 
     at = AppTest.from_string(HOVERS)

@@ -279,9 +279,10 @@ def test_what_a_change_leads_to(spaces):
     assert reduce(before, three) is three
     assert reduce(three, replace(three, target=third)).others == ()
     assert reduce(three, replace(three, spaces=(first, second))).others == ()
-    assert reduce(before, replace(before, anchors=("r2", "r3", "r2"))) == replace(
-        before, anchors=("r2", "r3"), pinned=()
-    )
+    by_hand = reduce(before, before.with_anchors(("r2", "r3", "r2")))
+    assert by_hand == replace(before, anchors=("r2", "r3"), pinned=(), anchors_from="")
+    by_strategy = reduce(before, before.with_anchors(("r9", "r1", "r9"), "random 3 0"))
+    assert by_strategy == replace(before, anchors=("r9", "r1"), anchors_from="random 3 0")
     with pytest.raises(SpaceError, match="expected at most 2,000"):
         reduce(before, replace(before, anchors=tuple(map(str, range(MOST_ANCHORS + 1)))))
 

@@ -69,10 +69,7 @@ def test_the_first_screen_shows_what_the_core_finds(words):
     assert set(places) == {
         f"start.{one}" for one in ("data", "story", "present", "explore", "stitch", "migrate")
     }
-
-
-def test_a_button_of_the_first_screen_opens_a_place():
-    assert "Explore</h2>" in page(click(opened(), "start.explore"))
+    assert "Explore</h2>" in page(click(at, "start.explore"))
 
 
 def test_every_step_has_an_address_and_keys_lead_on_and_back():
@@ -138,9 +135,8 @@ def test_stitched_networks_answer_as_the_core_does():
 
 
 def test_the_card_of_a_new_model_opens_the_example_beside_an_own_pair(make_session):
-    for key, is_example in (("start.migrate", True), ("start.migrate-own", False)):
-        session = make_session(place=("start",)).click(key)
-        assert session.workspace.example == is_example
-        if is_example:
-            before = session.workspace
-            assert session.click("history.undo").workspace == replace(before, example=False)
+    session = make_session(place=("start",)).click("start.migrate-own")
+    assert not session.workspace.example
+    shown = session.open("start").click("start.migrate").workspace
+    assert shown.example
+    assert session.click("history.undo").workspace == replace(shown, example=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from relcore.base import access, records
 from relcore.catalog.catalog import SpaceSpec
+from tests.loopback import free_port
 
 ROOT = Path(__file__).parents[2]
 REST = (
@@ -63,9 +63,7 @@ def find_chromium() -> str | None:
 
 def serve(store: str, *files: str, specs: Sequence[SpaceSpec] = ()) -> tuple[subprocess.Popen, str]:
     """The app with this store on a free port, opened on these files or specs."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "relcore", "app", "--no-token", "--no-browser", f"--port={port}"]
     environment = {**os.environ, "RELSCOPE_STORE": store}
     if specs:

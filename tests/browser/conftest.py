@@ -5,7 +5,6 @@ installed.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+
+from tests.loopback import free_port
 
 ROOT = Path(__file__).parents[2]
 N, FILES, THIRD = 300, ("a.npz", "b.parquet"), "c.npz"  # of `own`
@@ -183,12 +184,6 @@ def panes(renderer) -> Iterator:
     yield page
     assert not errors, errors
     errors.clear()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("localhost", 0))
-        return listener.getsockname()[1]
 
 
 def wait_until_healthy(process: subprocess.Popen, url: str, seconds: float = 120) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.browser.conftest import ROOT, free_port, wait_until_healthy
+from tests.browser.conftest import ROOT, wait_until_healthy
 from tests.browser.panes import settle
+from tests.loopback import free_port
 
 
 @pytest.fixture

@@ -17,33 +17,25 @@ from tests.relcore.figures.test_hostile_labels import FIGURES
 
 # Markdown of all kinds, with what Streamlit's own extensions read.
 TEXTS = [
-    *(
-        MARK,
-        FILE_MARK,
-        ":red[x] :smile: :100: :streamlit: :material_star: :+1: :blue-badge[x] :help[x] ::name :::note{a}",
-    ),
-    *(
-        "http://evil.test www.evil.test me@evil.test <http://evil.test> HTTP://EVIL.test",
-        "a -> b <- c -- d >= e ~= f <-> g",
-    ),
-    *(
-        "# head",
-        "- item",
-        "1. one",
-        "> quote",
-        "--- ",
-        "*** ",
-        "`c` ~~s~~ _i_ __b__ a_b snake_case",
-        "[a]: b [^1] - [ ] t",
-    ),
-    *(
-        "&lt;b&gt; &#36; a&b",
-        "a\\*b \\$ C:\new",
-        "$$x$$ \\(x\\)",
-        "| a | b |\n|-|-|",
-        "\u202eabc \u200b",
-        "```py\nx\n```",
-    ),
+    MARK,
+    FILE_MARK,
+    ":red[x] :smile: :100: :streamlit: :material_star: :+1: :blue-badge[x] :help[x] ::name :::note{a}",
+    "http://evil.test www.evil.test me@evil.test <http://evil.test> HTTP://EVIL.test",
+    "a -> b <- c -- d >= e ~= f <-> g",
+    "# head",
+    "- item",
+    "1. one",
+    "> quote",
+    "--- ",
+    "*** ",
+    "`c` ~~s~~ _i_ __b__ a_b snake_case",
+    "[a]: b [^1] - [ ] t",
+    "&lt;b&gt; &#36; a&b",
+    "a\\*b \\$ C:\new",
+    "$$x$$ \\(x\\)",
+    "| a | b |\n|-|-|",
+    "\u202eabc \u200b",
+    "```py\nx\n```",
 ]
 
 
