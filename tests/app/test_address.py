@@ -1,7 +1,3 @@
-"""Who reaches the server: this machine alone, or others where whoever starts it says so; and no web page
-of another site.
-"""
-
 import base64
 import json
 import os

@@ -1,5 +1,3 @@
-"""Anchors by name, brush, table, list and named set; what cannot be added is named and nothing is lost."""
-
 from __future__ import annotations
 
 import dataclasses

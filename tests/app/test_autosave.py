@@ -1,7 +1,3 @@
-"""A session is saved after each step, and comes back when its browser opens the page again, to nobody
-else.
-"""
-
 from __future__ import annotations
 
 import os
@@ -86,6 +82,7 @@ def test_a_link_wins_and_the_saved_session_is_offered(opened):
     before = opened().change("number_input", "scores.k", 7)
     after = opened(k="5")
     assert after.workspace.k == 5
+    assert query_of(after)["k"] == "5"
     assert "This page shows what you opened" in after.captions
     after.click("autosave.open")
     assert after.workspace == before.workspace

@@ -1,7 +1,3 @@
-"""Everything that a user can get wrong is told in one message, nothing is lost, and the way back stays
-open.
-"""
-
 from __future__ import annotations
 
 from io import BytesIO

@@ -1,5 +1,3 @@
-"""Data, check: on request, for opened files of more than 500 rows; limits above the result, a map and the ids."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,3 @@
-"""The panel Drift: its sentences and numbers are those of the command; thresholds, and what
-cannot be compared.
-"""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Encoding and the store without a browser: datasets, encoders, costs, jobs, and what becomes of them."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""The filter of Explore: in the link, in the session and in scores on request."""
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""The glossary: links name entries that exist, and only words of texts become links."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The guard before every route: who enters, by which token, and how long the cookies last."""
-
 import os
 import socket
 from contextlib import ExitStack

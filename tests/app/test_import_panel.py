@@ -1,7 +1,3 @@
-"""Files become a pair to compare: which belong together, how their rows are paired, and one button that
-does it all.
-"""
-
 from dataclasses import replace
 from io import BytesIO
 

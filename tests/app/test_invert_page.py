@@ -1,7 +1,3 @@
-"""The Invert page: the core's numbers, choices that can be undone, and what cannot be inverted said with
-the way out.
-"""
-
 from __future__ import annotations
 
 import re

@@ -1,7 +1,3 @@
-"""The items behind encoded spaces: found by id, decoded once, shown in the panes, the inspector and the
-anchor table.
-"""
-
 from __future__ import annotations
 
 import base64

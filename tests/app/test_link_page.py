@@ -1,7 +1,3 @@
-"""The tab Link: what one has, the job, what was found, and two spaces without shared ids that all pages then
-compare.
-"""
-
 from __future__ import annotations
 
 import dataclasses

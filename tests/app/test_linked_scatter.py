@@ -1,5 +1,3 @@
-"""The linked panes in Streamlit: what hovers show is served as files."""
-
 import json
 
 from streamlit.testing.v1 import AppTest

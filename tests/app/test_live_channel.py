@@ -1,5 +1,3 @@
-"""The channel beside the page: who may ask, what is answered, and that late questions are dropped."""
-
 import gc
 import weakref
 from contextlib import ExitStack

@@ -1,5 +1,3 @@
-"""Live scores are worked out once for each representation, with those that a page shows beside it."""
-
 import numpy as np
 import pytest
 

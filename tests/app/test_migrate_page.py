@@ -1,7 +1,3 @@
-"""The Migrate page: digits of the command, each tab on own files, judged queries, and what does not fit,
-with the reason.
-"""
-
 from __future__ import annotations
 
 import json

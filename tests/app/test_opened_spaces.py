@@ -1,7 +1,3 @@
-"""What `relscope app FILE …` opens with: its spaces before the bundled ones, the first two compared where
-they share ids.
-"""
-
 import json
 from pathlib import Path
 

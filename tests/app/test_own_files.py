@@ -1,7 +1,3 @@
-"""Session and study files name files without their folders, and find them again among those of the
-session.
-"""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The settings of pages come back after a reload, and only those that their widgets offer."""
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,3 @@
-"""Every page runs; every setting changes the workspace and can be undone; sessions are kept, shared and
-kept apart.
-"""
-
 from __future__ import annotations
 
 import dataclasses
@@ -12,7 +8,7 @@ import pytest
 
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Context, Store
-from tests.app.conftest import Session, save_space
+from tests.app.conftest import save_space
 
 SETTINGS = [
     ("selectbox", "projection.similarity", "euclidean", lambda now: now.projection.similarity),
@@ -69,23 +65,6 @@ def test_a_third_model_joins_the_pair_and_leaves_by_one_click(make_session, make
     session.click("history.redo").change("button_group", "scores.convention", "mutual")
     session.change("selectbox", "choose.target", apart)
     assert session.workspace.others == (third,)  # a pair that cannot be compared changes nothing else
-
-
-@pytest.fixture
-def follow_link(monkeypatch, make_workspace):
-    """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
-    first = make_workspace(anchors=())
-    monkeypatch.setattr("app.saving.BUNDLED", first.spaces)
-    monkeypatch.setattr("app.saving.Workspace", lambda *ends, **given: dataclasses.replace(first, **given))
-    return lambda **query: Session(query)
-
-
-def test_a_permalink_is_honoured_and_shown_again(follow_link):
-    query = {"k": "101", "similarity": "angular", "center": "0", "convention": "mutual"}
-    query |= {"pivots": '["r7", "r8"]', "nearest": "50", "panes": "absolute,whitened"}
-    session = follow_link(**query)
-    assert not session.errors
-    assert {name: session.query_params.get(name) for name in query} == query
 
 
 class IdleQueue(JobQueue):

@@ -1,5 +1,3 @@
-"""What the browser gets first: the picture, then its scores, then what to choose."""
-
 from dataclasses import replace
 
 import numpy as np

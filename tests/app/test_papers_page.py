@@ -1,5 +1,3 @@
-"""The Papers page: forty rows, published beside ours, and ways to other pages."""
-
 import pytest
 
 from app.jobs import whole_queue
@@ -20,16 +18,14 @@ def open_row(page, row):
     return page.run()
 
 
-def test_rows_are_lines_with_their_verdict_and_only_open_ones_are_drawn(page):
+def test_rows_are_lines_with_their_verdict_and_open_ones_show_what_fails_outside_the_fold(page):
     assert len(page.expander) == len(load_rows())
     assert "Table 1** · Word embeddings · :green[holds]" in page.expander[0].label
     assert "<table" not in page.html
     assert open_row(page, "relative-table-1").html.count('class="relscope-papers ') > 1
     for asked, n in (("table 1", 3), ("of the pruned inverse", 2), ("no such words", 0)):
         assert len(page.change("text_input", "papers.search", asked).expander) == n
-
-
-def test_an_open_row_shows_the_comparison_that_fails_outside_the_fold(page):
+    page.change("text_input", "papers.search", "")
     line = next(one for one in page.expander if one.label.startswith("**Table 5** ·"))
     assert "comparisons" not in line.label
     summaries = open_row(page, "relative-table-5").html.split("<summary>")[1:]

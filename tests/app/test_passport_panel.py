@@ -1,5 +1,3 @@
-"""Drift, a passport: a verdict in words with its evidence, a figure whose recipe draws it again, and files."""
-
 from __future__ import annotations
 
 import json

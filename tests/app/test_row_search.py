@@ -1,5 +1,3 @@
-"""Search of rows, and rows as links: what is found first, and what the browser may send."""
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,3 @@
-"""Folders of shards in the app: a sample of each, drawn by a job, compared, with the command that scores
-every row.
-"""
-
 import shlex
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""A shared app: what a session may open, and two sessions that see nothing of each other."""
-
 import gc
 import json
 import os

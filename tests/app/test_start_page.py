@@ -1,5 +1,3 @@
-"""Start: the first screen and the story show what the core computes; each step has an address and keys."""
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,3 @@
-"""The Stitch page on small labelled spaces of files: its numbers are the core's, a cell opens, and what is
-wrong is said.
-"""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""The Studies page: finished runs, those that are missing, and study files."""
-
 import json
 from dataclasses import replace
 

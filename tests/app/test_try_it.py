@@ -1,5 +1,3 @@
-"""Try it without a browser: what is typed, picked or uploaded is answered as the stitching answers it."""
-
 from __future__ import annotations
 
 from html import unescape
@@ -102,20 +100,22 @@ def test_the_table_of_answers_says_what_the_figure_says():
     assert answers_html(data, LIGHT) != answers_html(data, DARK)
 
 
-def test_the_sentence_above_counts_pairs_and_says_what_each_encoder_says_alone():
-    probabilities = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]])
-    found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
-    told = try_it.lead(found, "yes")
-    assert (
-        "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Stitching changes the answer of 1 pair."
-        " Not stitched, a says <b>&lt;no&gt;</b>; b says <b>yes</b>." in told
-    )
-    assert told.endswith("The true label is <b>yes</b>.")
-
-
-def test_a_tie_is_no_majority():
-    probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
-    told = try_it.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
-    assert told.startswith(
-        "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. Stitching changes"
-    )
+@pytest.mark.parametrize(
+    ("probabilities", "told"),
+    [
+        (
+            [[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]],
+            "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Stitching changes the answer of 1 pair."
+            " Not stitched, a says <b>&lt;no&gt;</b>; b says <b>yes</b>.",
+        ),
+        (
+            [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]],
+            "A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>&lt;no&gt;</b>. Stitching changes",
+        ),
+    ],
+)
+def test_the_sentence_above_counts_pairs_and_says_what_each_encoder_says_alone(probabilities, told):
+    names = ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes")
+    lead = try_it.lead(Answers("relative", *names, np.array(probabilities)), "yes")
+    assert told in lead
+    assert lead.endswith("The true label is <b>yes</b>.")

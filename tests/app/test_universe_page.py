@@ -1,7 +1,3 @@
-"""The Universe tab: an example at first, charts of the core's numbers, from two models to Explore, one map that
-stays, files; and the scores that need no common space.
-"""
-
 from __future__ import annotations
 
 import json

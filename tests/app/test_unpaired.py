@@ -1,5 +1,3 @@
-"""Two spaces without a common id: every page says how to pair them, and the Spaces page works as ever."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""The workspace: steps that can be taken back, a session file and a permalink that survive being mangled."""
-
 import dataclasses
 import json
 

@@ -1,5 +1,3 @@
-"""axe-core finds no serious or critical fault on any place, and every place works at 200 % zoom and on a phone."""
-
 from __future__ import annotations
 
 from pathlib import Path

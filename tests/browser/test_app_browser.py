@@ -1,7 +1,3 @@
-"""The app in a real Chromium, on one server: every place opens, what a lasso, a click and a key do reaches the whole
-page, and a session is found again.
-"""
-
 from __future__ import annotations
 
 import re

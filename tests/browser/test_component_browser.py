@@ -1,5 +1,3 @@
-"""The linked panes as a component of Streamlit: what Python hears, what it sends, and what the browser loads."""
-
 import pytest
 
 from app.components.page import scripts

@@ -1,7 +1,3 @@
-"""A session whose texts are Markdown, HTML and LaTeX, in a browser: no other server is asked, and nothing
-of it is rendered.
-"""
-
 from __future__ import annotations
 
 import json

@@ -1,7 +1,3 @@
-"""A job in a real Chromium: begun, left, found again after a reload and stopped; and a session file whose stitched
-pairs answer while one types.
-"""
-
 from __future__ import annotations
 
 import re

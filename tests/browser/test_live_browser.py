@@ -1,5 +1,3 @@
-"""An anchor that is dragged in the app: maps and scores follow before the release, which is one step of undo."""
-
 import json
 
 import numpy as np

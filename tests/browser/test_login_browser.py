@@ -1,5 +1,3 @@
-"""The token in a real browser: the link that opens the app, a bookmark, the login, and pages of other sites."""
-
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 

@@ -1,7 +1,3 @@
-"""Panes of very many rows in a real Chromium: density, points after zooming in, samples while the view moves, and
-selections right to the row at any time.
-"""
-
 import numpy as np
 import pytest
 from matplotlib.path import Path as Polygon

@@ -1,5 +1,3 @@
-"""`relscope app a.npz b.parquet` in another folder: the two files in four panes, which are in sight on every screen."""
-
 import pytest
 
 from tests.browser.conftest import N

@@ -1,5 +1,3 @@
-"""The story of Start in a real Chromium, by keys alone."""
-
 import pytest
 
 from app.start.story import STEPS
