@@ -82,22 +82,15 @@ def truth(content: bytes) -> dict | None:
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError):
         return None
     found = [tensors.pop(name, None) for name in TENSORS]
-    same = [
-        one is not None and (one.shape, one.dtype) == (two.shape, two.dtype)
-        for one, two in zip(found, TENSORS.values(), strict=False)
-    ]
-    return (
-        {"card": card, "tensors": found} if alike and all(same) and not tensors and _finite(found) else None
-    )
+    shapes = [one is not None and (one.shape, one.dtype) for one in found]
+    alike &= shapes == [(one.shape, one.dtype) for one in TENSORS.values()] and not tensors
+    return {"card": card, "tensors": found} if alike and _finite(found) else None
 
 
 def _typed(got: Any, expected: Any) -> bool:
     if isinstance(expected, dict):
-        return (
-            isinstance(got, dict)
-            and got.keys() == expected.keys()
-            and all(_typed(got[one], expected[one]) for one in got)
-        )
+        alike = isinstance(got, dict) and got.keys() == expected.keys()
+        return alike and all(_typed(got[one], expected[one]) for one in got)
     if isinstance(expected, list):
         return isinstance(got, list) and len(got) == len(expected) and all(map(_typed, got, expected))
     return type(got) is type(expected)

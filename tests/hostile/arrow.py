@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tests.hostile.cases import Case, control, good, hole, link, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, good, hole, link, places, rows, space, spoiled
 from tests.hostile.npy import TABLE
-from tests.hostile.npz import IDS, LABELS
+from tests.hostile.npz import IDS, LABELS, PICKLE
 
 FILE, FOLDER = "words.arrow", "saved"
 PART = "data-00000-of-00001.arrow"
@@ -47,9 +47,8 @@ def truth(content: bytes) -> dict | None:
             for name, column in zip(table.column_names, table, strict=True)
         }
         vectors = np.array(table.column(2).to_pylist(), np.float32)
-        ids = named.get(
-            "id", table.column(0).to_pylist()
-        )  # by another name it is still the first column of texts
+        # By another name it is still the first column of texts.
+        ids = named.get("id", table.column(0).to_pylist())
         found = good(rows(vectors, ids, named.get("label")))  # of a label by another name nothing is known
     except Exception:
         return None
@@ -67,15 +66,15 @@ def cases() -> Iterator[Case]:
     yield control("a dictionary of ids", read, {FILE: arrow(named)}, everything)
     limited = rows(TABLE[:6], IDS[:6], LABELS[:6])
     yield control("limit", space(FILE, limit=6), {FILE: whole}, limited)
-    for name, change in {
+    changes = {
         "NaN": {"vector": list(TABLE * np.float32(np.nan))},
         "a missing vector": {"vector": [*list(TABLE[:-1]), None]},
         "a shorter vector": {"vector": [*list(TABLE[:-1]), [1.0]]},
         "vectors of text": {"vector": [["a", "b"]] * 12},
         "two columns of vectors": {"other": list(TABLE)},
         "an id twice": {"id": [*IDS[:-1], IDS[0]]},
-    }.items():
-        yield Case(name, read, {FILE: arrow(full(**change))})
+    }
+    yield from each(read, FILE, {name: arrow(full(**change)) for name, change in changes.items()})
     no_rows = {name: pa.array(column)[:0] for name, column in full().items()}
     yield Case("no rows", read, {FILE: arrow(no_rows)})
     yield Case("no batches", read, {FILE: arrow(full())[: _first_batch(whole)] + b"\xff\xff\xff\xff\0\0\0\0"})
@@ -93,12 +92,10 @@ def cases() -> Iterator[Case]:
     yield Case("one id of 1 MB for 10⁵ rows", read, {FILE: named})
     header = b"\xff\xff\xff\xff" + struct.pack("<I", 2 * 10**9 - 8)
     yield Case("a header of 2 GB", read, {FILE: hole(2 * 10**9, header)})
-    yield Case("a pickle", read, {FILE: b"cos\nsystem\n(S'touch executed'\ntR."})
+    yield Case("a pickle", read, {FILE: PICKLE})
     yield from places(FILE, read)
-    for name, content in spoiled(
-        whole, points=(4, 8, _first_batch(whole), _first_batch(whole) + 8), n_flips=40
-    ):
-        yield Case(name, read, {FILE: content}, truth(content))
+    points = (4, 8, _first_batch(whole), _first_batch(whole) + 8)
+    yield from each(read, FILE, spoiled(whole, points, n_flips=40), truth)
     yield from _folders(whole)
 
 

@@ -4,8 +4,10 @@ gives.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,12 +56,22 @@ def control(name: str, read: Callable[[Path], Any], files: Mapping[str, Content]
     return Case(f"control: {name}", read, files, truth, accept=True)
 
 
-def rows(
-    vectors: Any,
-    ids: list[str] | None = None,
-    labels: list[str] | None = None,
-    counts: list[int] | None = None,
-) -> dict:
+def each(
+    read: Callable[[Path], Any],
+    file: str,
+    contents: Mapping[str, Content] | Iterable[tuple[str, Content]],
+    truth: Callable[[Any], Any] = lambda content: None,
+    label: str = "",
+) -> Iterator[Case]:
+    """A case for each content of a file, by its name; `truth(content)` is what is read, by default nothing."""
+    for name, content in dict(contents).items():
+        yield Case(label + name, read, {file: content}, truth(content))
+
+
+Texts = list[str] | None
+
+
+def rows(vectors: Any, ids: Texts = None, labels: Texts = None, counts: list[int] | None = None) -> dict:
     with np.errstate(over="ignore"):
         vectors = np.asarray(vectors, np.float32)
     named = [str(row) for row in range(len(vectors))] if ids is None else list(ids)
@@ -91,9 +103,8 @@ def space(name: str, **options: Any) -> Callable[[Path], dict]:
 
 def of_space(found: Any) -> dict:
     columns = {what: getattr(found, what) for what in ("ids", "labels", "counts")}
-    return {"vectors": found.vectors} | {
-        what: None if one is None else one.tolist() for what, one in columns.items()
-    }
+    lists = {what: None if one is None else one.tolist() for what, one in columns.items()}
+    return {"vectors": found.vectors} | lists
 
 
 def same(got: Any, truth: Any) -> bool:
@@ -101,11 +112,8 @@ def same(got: Any, truth: Any) -> bool:
         got = np.asarray(got)
         return got.shape == truth.shape and np.allclose(got, truth, rtol=2e-7, atol=1e-44, equal_nan=True)
     if isinstance(truth, Mapping):
-        return (
-            isinstance(got, Mapping)
-            and got.keys() == truth.keys()
-            and all(same(got[key], truth[key]) for key in truth)
-        )
+        alike = isinstance(got, Mapping) and got.keys() == truth.keys()
+        return alike and all(same(got[key], truth[key]) for key in truth)
     if isinstance(truth, list | tuple):
         return isinstance(got, list | tuple) and len(got) == len(truth) and all(map(same, got, truth))
     return type(got) is type(truth) and got == truth
@@ -114,9 +122,8 @@ def same(got: Any, truth: Any) -> bool:
 def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> Iterator[tuple[str, bytes]]:
     """The content cut at `points` and evenly, with bytes flipped, wrapped as other programs would, and edited at random."""
     size = len(content)
-    for at in sorted(
-        {0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}
-    ):
+    cuts = {0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}
+    for at in sorted(cuts):
         yield f"cut at {at}", content[:at]
     for number in range(n_flips):
         at = (2 * number + 1) * size // (2 * n_flips)
@@ -162,6 +169,22 @@ def decoded(content: bytes) -> str:
         return western
 
 
+def csv_lines(content: bytes, comma: str) -> list[list[str]]:
+    """The lines of a table that are not empty; none of a table that is damaged."""
+    csv.field_size_limit(1 << 30)
+    try:
+        stream = io.StringIO(decoded(content), newline="")
+        return [line for line in csv.reader(stream, delimiter=comma, strict=True) if line]
+    except (UnicodeDecodeError, csv.Error):
+        return []
+
+
+def csv_table(lines: list[list[str]], comma: str = ",") -> bytes:
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=comma, lineterminator="\n").writerows(lines)
+    return stream.getvalue().encode()
+
+
 def _is_text(content: bytes) -> bool:
     with suppress(UnicodeDecodeError):
         return len(content.decode()) == 1
@@ -192,8 +215,6 @@ def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:
 
 
 def pipe(path: Path) -> None:
-    import os
-
     os.mkfifo(path)
 
 

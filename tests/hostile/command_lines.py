@@ -19,10 +19,7 @@ FILES = {
     "b.npz": npz(vectors=2 * TABLE, ids=IDS, labels=LABELS),
 }
 PAIR = ["a.npz", "b.npz"]
-_ALLOWED = (
-    "pickle.find_class",
-    "socket.connect",
-)  # the compiler's cache, and the scheduler that a case names
+_ALLOWED = ("pickle.find_class", "socket.connect")  # the compiler's cache, and the scheduler of a case
 NUMBERS = ("", "x", "-1", "1.5", "nan", "-inf", "1e400", "9" * 30, "9" * 5000, "0x10", "1_0", "٣", "\x1b[31m")
 
 
@@ -45,18 +42,10 @@ def run(arguments: list[str]):
     return read
 
 
-def case(
-    name: str,
-    *arguments: str,
-    files: dict[str, Any] | None = None,
-    right: Any = None,
-    names: tuple[str, ...] = (),
-) -> Case:
-    given = tuple(one for one in arguments if one.startswith("-")) + names
-    files = FILES | (files or {})
-    return Case(
-        name, run(list(arguments)), files, right, names=(*given, "argument"), remedy=False, allowed=_ALLOWED
-    )
+def case(name: str, *arguments: str, right: Any = None, names: tuple[str, ...] = (), **files: Any) -> Case:
+    given = (*(one for one in arguments if one.startswith("-")), *names, "argument")
+    read, files = run(list(arguments)), FILES | files
+    return Case(name, read, files, right, names=given, remedy=False, allowed=_ALLOWED)
 
 
 def cases() -> Iterator[Case]:
@@ -99,26 +88,15 @@ _FINE = ("1.5", "1_0", "٣", "9" * 30)
 
 
 def _spaces() -> Iterator[Case]:
-    for name in (
-        *(
-            "",
-            "missing.npz",
-            "a",
-            "~nosuchuser/a.npz",
-            "a\0b.npz",
-            "x" * 5000,
-            "/dev/zero",
-            ".",
-            "a.npz/b.npz",
-        ),
-        *("../../../etc/passwd", "http://127.0.0.1:1/a.npz", "file:///etc/passwd", "0" * 32, "\ud800.npz"),
-    ):
+    spaces = ["", "missing.npz", "a", "~nosuchuser/a.npz", "a\0b.npz", "x" * 5000, "/dev/zero", "."]
+    spaces += ["a.npz/b.npz", "../../../etc/passwd", "http://127.0.0.1:1/a.npz", "file:///etc/passwd"]
+    for name in [*spaces, "0" * 32, "\ud800.npz"]:
         names = (name[:20], "space", "path", "file", "''")
         line = ["compare", name, "b.npz", "--quiet"]
         yield case(f"a space of {name[:20]!a} {len(name)}", *line, names=names)
-    yield case("a named pipe", "compare", "pipe.npz", "b.npz", files={"pipe.npz": pipe}, names=("pipe.npz",))
+    yield case("a named pipe", "compare", "pipe.npz", "b.npz", names=("pipe.npz",), **{"pipe.npz": pipe})
     other = {"c.npz": npz(vectors=TABLE)}
-    yield case("no ids in common", "compare", "a.npz", "c.npz", files=other, names=("'a'",))
+    yield case("no ids in common", "compare", "a.npz", "c.npz", names=("'a'",), **other)
     yield case("an unknown command", "destroy")
     for anchors in ("word0,word0", "word0,nobody", ",", "missing.txt", "a.npz", ".", "/dev/zero"):
         right = 0 if anchors == "word0,word0" else None
@@ -134,22 +112,11 @@ def _files() -> Iterator[Case]:
         for line in (["study", "--spec"], ["stitch", *PAIR, "--spec"], ["figure"]):
             names = ("s.json", "recipe", "study", "spec", "settings")
             label = f"{line[0]} of a spec: {name}"
-            yield case(label, *line, "s.json", files={"s.json": content}, names=names)
+            yield case(label, *line, "s.json", names=names, **{"s.json": content})
     for name in ("missing.json", ".", "/dev/zero", "~nosuchuser/x.json", "a\0.json", "x" * 5000):
         yield case(f"figure of {name[:20]!r}", "figure", name, names=(name[:20], "path", "recipe", "a file"))
-    for dataset in (
-        *(
-            "",
-            "missing.csv",
-            "wikipedia:x",
-            "wikipedia:-1",
-            "parallel:xx",
-            "~nosuchuser",
-            "a\0b",
-            "/dev/zero",
-        ),
-        *("a.npz", "x" * 5000),
-    ):
+    datasets = ["", "missing.csv", "wikipedia:x", "wikipedia:-1", "parallel:xx", "~nosuchuser", "a\0b"]
+    for dataset in [*datasets, "/dev/zero", "a.npz", "x" * 5000]:
         line = ["encode", dataset, "--encoder", "mlp"]
         yield case(f"dataset {dataset[:20]!r}", *line, names=(dataset[:20], "dataset", "path", "limit"))
     digits = ["encode", "digits", "--limit", "20", "--encoder"]

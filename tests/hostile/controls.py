@@ -17,18 +17,10 @@ def cases() -> Iterator[Case]:
     yield Case("refused", _refuse("words.npy, line 3: expected a number, got 'x'; mend the line"), whole)
     yield Case("unclear: no remedy", _refuse("words.npy: expected a number, got 'x'"), whole)
     yield Case("unclear: no name", _refuse("expected a number, got 'x'; mend the line"), whole)
-    yield Case(
-        "unclear: a whole file",
-        _refuse(f"words.npy: expected a number, got {'x' * 1000}; mend the line"),
-        whole,
-    )
-    yield Case(
-        "wrongly refused",
-        _refuse("words.npy: expected a number, got 'x'; mend the line"),
-        whole,
-        right,
-        accept=True,
-    )
+    long = f"words.npy: expected a number, got {'x' * 1000}; mend the line"
+    yield Case("unclear: a whole file", _refuse(long), whole)
+    clear = _refuse("words.npy: expected a number, got 'x'; mend the line")
+    yield Case("wrongly refused", clear, whole, right, accept=True)
     yield Case("wrongly accepted", space(FILE), whole)
     yield Case("wrongly accepted: others", space(FILE), whole, rows(TABLE + 1))
     yield Case("traceback", lambda folder: [][0], whole)

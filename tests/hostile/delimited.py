@@ -4,15 +4,27 @@ cell first.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from tests.hostile.cases import STATE, Case, decoded, encodings, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import (
+    STATE,
+    Case,
+    csv_lines,
+    csv_table,
+    each,
+    encodings,
+    good,
+    hole,
+    places,
+    rows,
+    space,
+    spoiled,
+)
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
 
@@ -22,10 +34,8 @@ CELLS = [[one, *(f"{value:.5g}" for value in row)] for one, row in zip(IDS, TABL
 VALUES = [[float(cell) for cell in line[1:]] for line in CELLS]
 
 
-def table(lines: list[list[str]], names: list[str] = NAMES, comma: str = ",", end: str = "\n") -> bytes:
-    stream = io.StringIO()
-    csv.writer(stream, delimiter=comma, lineterminator=end).writerows([names, *lines])
-    return stream.getvalue().encode()
+def table(lines: list[list[str]], names: list[str] = NAMES, comma: str = ",") -> bytes:
+    return csv_table([names, *lines], comma)
 
 
 def is_number(cell: str) -> bool:
@@ -37,20 +47,9 @@ def is_number(cell: str) -> bool:
 
 def truth(content: bytes, comma: str = ",") -> dict | None:
     """A column is numbers or text by all of its cells; one of both is nothing that may be guessed."""
-    try:
-        text = decoded(content)
-        csv.field_size_limit(1 << 30)
-        lines = [
-            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
-        ]
-    except (UnicodeDecodeError, csv.Error):
-        return None
-    names, body = (lines[0], lines[1:]) if lines else ([], [])
-    if (
-        not body
-        or any(len(line) != len(names) for line in body)
-        or any(is_number(name) and not name.strip().isdigit() for name in names)
-    ):
+    names, *body = csv_lines(content, comma) or [[]]
+    numbers = any(is_number(name) and not name.strip().isdigit() for name in names)
+    if not body or any(len(line) != len(names) for line in body) or numbers:
         return None
     columns, roles, vectors, texts = list(zip(*body, strict=True)), {}, [], []
     for at, name in enumerate(names):
@@ -58,16 +57,13 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
             if name.strip().lower() in (role, f"{role}s"):
                 roles.setdefault(role, at)
     numbered = all(is_number(cell) or cell.lower() in MISSING for cell in columns[0]) and any(columns[0])
-    index = (
-        names[0] in ("", "Unnamed: 0", "__index_level_0__")
-        and 0 not in roles.values()
-        and (numbered or "id" in roles)
-    )
+    unnamed = names[0] in ("", "Unnamed: 0", "__index_level_0__")
+    index = unnamed and 0 not in roles.values() and (numbered or "id" in roles)
     for at, column in enumerate(columns):
-        unnamed = not names[at].strip() and not any(
+        trailing = not names[at].strip() and not any(
             cell.strip() for cell in column
-        )  # a comma at the end of each line
-        if at in roles.values() or (index and not at) or unnamed:
+        )  # a comma ends each line
+        if at in roles.values() or (index and not at) or trailing:
             continue
         if all(map(is_number, column)):
             vectors.append([float(cell) for cell in column])
@@ -77,21 +73,13 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
             texts.append(at)
     ids = roles.get("id", texts[0] if texts else 0 if index else None)
     counts = columns[roles["count"]] if "count" in roles else None
-    if not vectors or (
-        counts is not None and not all(re.fullmatch(r"[0-9]{1,19}(\.0*)?", cell.strip()) for cell in counts)
-    ):
+    if not vectors or not all(re.fullmatch(r"[0-9]{1,19}(\.0*)?", cell.strip()) for cell in counts or ()):
         return None
-    found = rows(
-        list(zip(*vectors, strict=True)),
-        None if ids is None else list(columns[ids]),
-        (
-            ["" if cell.lower() in MISSING else cell for cell in columns[roles["label"]]]
-            if "label" in roles
-            else None
-        ),
-        None if counts is None else [int(cell.partition(".")[0]) for cell in counts],
-    )
-    return good(found)
+    named = None if ids is None else list(columns[ids])
+    labels = columns[roles["label"]] if "label" in roles else None
+    labels = labels and ["" if cell.lower() in MISSING else cell for cell in labels]
+    counts = counts and [int(cell.partition(".")[0]) for cell in counts]
+    return good(rows(list(zip(*vectors, strict=True)), named, labels, counts))
 
 
 def cases() -> Iterator[Case]:
@@ -100,25 +88,8 @@ def cases() -> Iterator[Case]:
     yield from _columns("words.csv")
     yield from _large("words.csv")
     yield from places("words.csv", space("words.csv"))
-    cells = [
-        "1",
-        "-2.5",
-        "nan",
-        "",
-        "x",
-        "y z",
-        '"',
-        "1,5",
-        "NA",
-        "1e3",
-        " 2",
-        "٣",
-        "1_0",
-        "inf",
-        "\n",
-        "\r",
-        "é",
-    ]
+    cells = ["1", "-2.5", "nan", "", "x", "y z", '"', "1,5", "NA", "1e3", " 2", "٣", "1_0", "inf"]
+    cells += ["\n", "\r", "é"]
     heads = ["id", "label", "count", "a", "b", "", "0", "a"]
     for number in range(60):
         rng = np.random.default_rng([STATE, number])
@@ -140,16 +111,15 @@ def _usual(file: str, comma: str) -> Iterator[Case]:
     quoted = whole.replace(b"word1", b'"wo""rd\n1"', 1)
     found = truth(quoted, comma)
     yield Case(f"{file}: control: a line end in quotes", read, {file: quoted}, found, accept=True)
-    for name, made in {
+    contents = {
         **encodings(whole),
         "blank lines between": whole.replace(b"\n", b"\n\n"),
         "an open quote": whole.replace(b"word3", b'"word3'),
         "a cell too many": whole.replace(b"word3", f"word3{comma}1".encode()),
         "no names": whole.partition(b"\n")[2],
-    }.items():
-        yield Case(f"{file}: {name}", read, {file: made}, truth(made, comma))
-    for name, made in spoiled(whole, points=(1, 2, 13, 14, 20, len(whole) - 2), n_flips=10):
-        yield Case(f"{file}: {name}", read, {file: made}, truth(made, comma))
+        **dict(spoiled(whole, points=(1, 2, 13, 14, 20, len(whole) - 2), n_flips=10)),
+    }
+    yield from each(read, file, contents, partial(truth, comma=comma), f"{file}: ")
 
 
 def _columns(file: str) -> Iterator[Case]:
@@ -168,12 +138,10 @@ def _columns(file: str) -> Iterator[Case]:
         "an id of 200 kB": ([7], 0, "x" * 200_000),
     }.items():
         for names in (["id", "a", "b", "c"], ["name", "a", "b", "c"]):
-            lines = [
-                [cell if row in rows_ and at == first else one for at, one in enumerate(line)]
-                for row, line in enumerate(long)
-            ]
-            content = table(lines, names)
-            yield Case(f"{'/'.join(names)}: {name}", read, {file: content}, truth(content))
+            lines = [list(line) for line in long]
+            for row in rows_:
+                lines[row][first] = cell
+            yield from each(read, file, {f"{'/'.join(names)}: {name}": table(lines, names)}, truth)
     for name, (names, line) in {
         "numbers as ids": (["id", "a", "b"], lambda row: [str(row), "1", "2"]),
         "numbers as ids and another text": (
@@ -184,8 +152,7 @@ def _columns(file: str) -> Iterator[Case]:
         "counts beyond int64": (["id", "count", "a"], lambda row: [f"w{row}", "9223372036854775808", "1"]),
         "counts of 5,000 digits": (["id", "count", "a"], lambda row: [f"w{row}", "9" * 5000, "1"]),
     }.items():
-        content = table([line(row) for row in range(20)], names)
-        yield Case(name, read, {file: content}, truth(content))
+        yield from each(read, file, {name: table([line(row) for row in range(20)], names)}, truth)
     yield Case("a column of ids that is not there", space(file, id_column="word"), {file: table(CELLS)})
     right = rows([line[1:] for line in VALUES], [line[1] for line in CELLS])
     yield Case("ids of a number column", space(file, id_column="x"), {file: table(CELLS)}, right)
@@ -195,6 +162,5 @@ def _large(file: str) -> Iterator[Case]:
     read = space(file)
     yield Case("one line of 60 MB", read, {file: b"id,a\nw0" + b",1.5" * 15_000_000})
     yield Case("a line of 2 GB", read, {file: hole(2 * 10**9, b"id,a\nw0,1\nw1,")})
-    yield Case(
-        "30 MB of line ends", read, {file: b"id,a\nw0,1\n" + b"\n" * 30_000_000}, rows([[1.0]], ["w0"])
-    )
+    blank = {file: b"id,a\nw0,1\n" + b"\n" * 30_000_000}
+    yield Case("30 MB of line ends", read, blank, rows([[1.0]], ["w0"]))

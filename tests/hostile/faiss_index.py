@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, good, hole, places, rows, space, spoiled
 from tests.hostile.npy import TABLE
+from tests.hostile.npz import PICKLE
 
 FILE = "words.faiss"
 _HEAD = "<iqqq?i"
@@ -27,12 +28,8 @@ def flat(vectors: np.ndarray = TABLE, length: int | None = None, **head: int) ->
 
 
 def with_ids(inner: bytes, ids: np.ndarray = NUMBERS, length: int | None = None, **head: int) -> bytes:
-    return (
-        header(b"IxMp", **head)
-        + inner
-        + struct.pack("<Q", len(ids) if length is None else length)
-        + ids.astype("<i8").tobytes()
-    )
+    told = struct.pack("<Q", len(ids) if length is None else length)
+    return header(b"IxMp", **head) + inner + told + ids.astype("<i8").tobytes()
 
 
 def truth(content: bytes) -> dict | None:
@@ -55,29 +52,23 @@ def cases() -> Iterator[Case]:
     yield control("HNSW, as faiss writes it", read, {FILE: _by_faiss("HNSW4,Flat")}, rows(TABLE))
     yield control("ids", read, {FILE: with_ids(flat())}, rows(TABLE, named))
     yield control("limit", space(FILE, limit=5), {FILE: with_ids(flat())}, rows(TABLE[:5], named[:5]))
-    for name, content in {
+    contents = {
         "NaN": flat(TABLE * np.float32(np.nan)),
         "negative rows": flat(n=-12),
         "more rows than numbers": flat(n=13),
         "a list longer than the file": flat(length=10**12),
         "rows beyond 64 bits in bytes": flat(length=0, n=2**62, d=4),
         "IVF": flat(kind=b"IwFl"),
-        "a pickle": b"cos\nsystem\n(S'touch executed'\ntR.",
+        "a pickle": PICKLE,
         "ids: one missing": with_ids(flat(), NUMBERS[:-1]),
         "ids: a list longer than the file": with_ids(flat(), length=10**15),
         "nested 10,000 deep": header(b"IxMp") * 10_000 + flat(),
         "HNSW: nothing inside": _by_faiss("HNSW4,Flat")[: -(48 * 4 + 8 + 37)],
-    }.items():
-        yield Case(name, read, {FILE: content})
-    yield Case(
-        "12 GB of zeros",
-        read,
-        {FILE: hole(12 * 10**9 + 45, header(d=1000, n=3 * 10**6) + struct.pack("<Q", 3 * 10**9))},
-    )
+        "12 GB of zeros": hole(12 * 10**9 + 45, header(d=1000, n=3 * 10**6) + struct.pack("<Q", 3 * 10**9)),
+    }
+    yield from each(read, FILE, contents)
     yield from places(FILE, read)
-    whole = flat()
-    for name, content in spoiled(whole, points=(3, 4, 8, 40, 41, 44), n_flips=16):
-        yield Case(name, read, {FILE: content}, truth(content))
+    yield from each(read, FILE, spoiled(flat(), points=(3, 4, 8, 40, 41, 44), n_flips=16), truth)
 
 
 def _by_faiss(description: str) -> bytes:

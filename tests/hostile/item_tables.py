@@ -4,39 +4,24 @@ and Pillow.
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.hostile.cases import Case, decoded, encodings, hole, link, pipe, places, spoiled
+from tests.hostile.cases import Case, csv_lines, each, encodings, hole, link, pipe, places, spoiled
+from tests.hostile.cases import csv_table as table
 from tests.hostile.parquet import parquet
 from tests.hostile.picture_bytes import picture, pixels
 
-TEXTS = [
-    "one, two",
-    'he said "no"',
-    "ü 水",
-    "two\nlines",
-    "  blanks  ",
-    "=1+1",
-    "![x](http://e.x/y.png)",
-    "<b>",
-    "$x$",
-    "NA",
-]
+TEXTS = ["one, two", 'he said "no"', "ü 水", "two\nlines", "  blanks  ", "=1+1", "![x](http://e.x/y.png)"]
+TEXTS += ["<b>", "$x$", "NA"]
 LABELS = ["a", "b"] * 5
 LINES = [["text", "label"], *map(list, zip(TEXTS, LABELS, strict=True))]
-
-
-def table(lines: list[list[str]] = LINES, comma: str = ",", end: str = "\n") -> bytes:
-    stream = io.StringIO()
-    csv.writer(stream, delimiter=comma, lineterminator=end).writerows(lines)
-    return stream.getvalue().encode()
 
 
 def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
@@ -50,24 +35,14 @@ def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
         items = found.items(0, len(found))
         found.digest  # noqa: B018, reads all bytes
         labels = None if found.labels is None else found.labels.tolist()
-        return {
-            "items": items if found.kind == "texts" else [pixels(item) for item in items],
-            "labels": labels,
-        }
+        return {"items": items if found.kind == "texts" else list(map(pixels, items)), "labels": labels}
 
     return read
 
 
 def truth(content: bytes, comma: str = ",") -> dict | None:
     """The column "text", else the first that is not the labels, of a table without empty texts."""
-    try:
-        text = decoded(content)
-        lines = [
-            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
-        ]
-    except (UnicodeDecodeError, csv.Error):
-        return None
-    names, body = (lines[0], lines[1:]) if lines else ([], [])
+    names, *body = csv_lines(content, comma) or [[]]
     if not body or len(set(names)) < len(names) or any(len(line) != len(names) for line in body):
         return None
     columns = dict(zip(names, map(list, zip(*body, strict=True)), strict=True))
@@ -84,36 +59,35 @@ def cases() -> Iterator[Case]:
 
 
 def _texts(file: str, comma: str) -> Iterator[Case]:
-    read, whole = dataset(file), table(comma=comma)
+    read, whole, told = dataset(file), table(LINES, comma), partial(truth, comma=comma)
     right = {"items": TEXTS, "labels": LABELS}
     yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
     first = {"items": TEXTS[:3], "labels": LABELS[:3]}
     yield Case(f"{file}: control: limit", dataset(file, limit=3), {file: whole}, first, accept=True)
     many = table([LINES[0], *[[f"row {row}", str(row % 7)] for row in range(5000)]], comma)
-    yield Case(f"{file}: control: 5,000 rows", read, {file: many}, truth(many, comma), accept=True)
-    for name, content in {
+    yield Case(f"{file}: control: 5,000 rows", read, {file: many}, told(many), accept=True)
+    contents = {
         **encodings(whole),
         "blank lines": whole.replace(b"\n", b"\n\n"),
         "an open quote": whole.replace(b'"one, two"', b'"one, two').replace(b"one, two", b'"one, two', 1),
         "a cell too many": whole + comma.join(["x", "y", "z"]).encode() + b"\n",
         "an empty text": table([*LINES, ["", "a"]], comma),
-    }.items():
-        yield Case(f"{file}: {name}", read, {file: content}, truth(content, comma))
-    for name, content in {  # Python's reader refuses both, too, but needs seconds and gigabytes for it
+        **dict(spoiled(whole, points=(3, 4, 9, 10))),
+    }
+    yield from each(read, file, contents, told, f"{file}: ")
+    large = {  # Python's reader refuses the first two as well, but needs seconds and gigabytes for it
         "a text of 20 MB": whole + b"x" * 20_000_000 + comma.encode() + b"a\n",
         "a line of 60 MB of delimiters": whole + comma.encode() * 60_000_000,
-    }.items():
-        yield Case(f"{file}: {name}", read, {file: content})
-    yield Case(f"{file}: 2 GB of zeros", read, {file: hole(2 * 10**9)})
-    yield Case(f"{file}: a text of 2 GB", read, {file: hole(2 * 10**9, b'text\n"')})
-    dropping, gaps = dataset(file, options=(("empty", "drop"),)), table([*LINES, ["", "a"]], comma)
-    yield Case(f"{file}: empty texts dropped", dropping, {file: gaps}, right)
+        "2 GB of zeros": hole(2 * 10**9),
+        "a text of 2 GB": hole(2 * 10**9, b'text\n"'),
+    }
+    yield from each(read, file, large, label=f"{file}: ")
+    dropping = dataset(file, options=(("empty", "drop"),))
+    yield Case(f"{file}: empty texts dropped", dropping, {file: contents["an empty text"]}, right)
     no_body = dataset(file, column="body")
     yield Case(f"{file}: a column that is not there", no_body, {file: whole}, remedy=False)
     for one in places(file, dataset(file)):
         yield Case(f"{file}: {one.name}", one.read, one.files, names=(file,))
-    for name, content in spoiled(whole, points=(3, 4, 9, 10)):
-        yield Case(f"{file}: {name}", dataset(file), {file: content}, truth(content, comma))
 
 
 def _of_parquet(content: bytes) -> dict | None:
@@ -140,8 +114,8 @@ def _parquet(file: str) -> Iterator[Case]:
         yield Case(f"parquet: {name}", read, {file: content}, {"items": TEXTS, "labels": right})
     for name, texts in {"one missing": [None, *TEXTS[1:]], "lists": [[one] for one in TEXTS]}.items():
         yield Case(f"parquet: texts: {name}", read, {file: parquet(columns | {"text": texts})})
-    for name, content in spoiled(whole, points=(4, 30, len(whole) - 8), n_flips=16):
-        yield Case(f"parquet: {name}", read, {file: content}, _of_parquet(content))
+    damaged = spoiled(whole, points=(4, 30, len(whole) - 8), n_flips=16)
+    yield from each(read, file, damaged, _of_parquet, "parquet: ")
 
 
 def _pictures(file: str) -> Iterator[Case]:
@@ -166,5 +140,6 @@ def _pictures(file: str) -> Iterator[Case]:
         yield Case(f"pictures: path: {name}", read, {file: stored(path=path)}, names=(file, "items"))
     for name, made in {"a named pipe": pipe, "a link to a device": link("/dev/zero")}.items():
         yield Case(f"pictures: path: {name}", read, {file: beside, "x.png": made}, names=(file,))
-    for name, content in {"nothing": b"", "half": png[: len(png) // 2]}.items():
-        yield Case(f"pictures: {name}", read, {file: parquet({"image": [content]})})
+    cells = {"nothing": b"", "half": png[: len(png) // 2]}
+    files = {name: parquet({"image": [content]}) for name, content in cells.items()}
+    yield from each(read, file, files, label="pictures: ")

@@ -12,40 +12,16 @@ from typing import Any
 EARLIER = "tests/data/earlier/v0.1.0"
 ODD = (
     *(None, True, False, 0, -1, 7, 2**63, 10**400, -0.0, 0.5, 1e-320, 1e308, float("nan"), float("inf")),
-    *(
-        "",
-        "x",
-        "3",
-        "1e3",
-        "nan",
-        "../../../etc/passwd",
-        "~nosuchuser/x",
-        "a\0b",
-        "\ud800",
-        "x" * 100_000,
-        "<b>",
-    ),
-    *(
-        "\x1b[31m",
-        [],
-        [[]],
-        [None],
-        [1, 2],
-        ["x"] * 3,
-        {},
-        {"": None},
-        {"__class__": "os"},
-        [[[[[[[[1]]]]]]]],
-    ),
+    *("", "x", "3", "1e3", "nan", "../../../etc/passwd", "~nosuchuser/x", "a\0b", "\ud800", "x" * 100_000),
+    *("<b>", "\x1b[31m", [], [[]], [None], [1, 2], ["x"] * 3, {}, {"": None}, {"__class__": "os"}),
+    [[[[[[[[1]]]]]]]],
 )
 
 
 def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
     yield at
-    inner = (
-        value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
-    )
-    for name, one in inner:
+    items = value.items() if isinstance(value, dict) else ()
+    for name, one in enumerate(value[:2]) if isinstance(value, list) else items:
         yield from places(one, (*at, name))
 
 
@@ -77,10 +53,8 @@ def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
         if isinstance(holder, dict):
             yield f"{label} has one more", put(value, at, {**holder, "unheard_of": 1})
             for name in holder:
-                yield (
-                    f"{label} lacks {name}",
-                    put(value, at, {key: one for key, one in holder.items() if key != name}),
-                )
+                without = {key: one for key, one in holder.items() if key != name}
+                yield f"{label} lacks {name}", put(value, at, without)
 
 
 def differences(given: Any, written: Any, at: str = "") -> list[str]:
@@ -88,16 +62,10 @@ def differences(given: Any, written: Any, at: str = "") -> list[str]:
     missing its default.
     """
     if isinstance(given, Mapping) and isinstance(written, Mapping):
-        every = [
-            differences(one, written.get(name, "nothing"), f"{at}.{name}") for name, one in given.items()
-        ]
-        return [place for found in every for place in found]
+        pairs = [(name, one, written.get(name, "nothing")) for name, one in given.items()]
+        return [place for name, *pair in pairs for place in differences(*pair, f"{at}.{name}")]
     if isinstance(given, list) and isinstance(written, list) and len(given) == len(written):
-        return [
-            place
-            for number, pair in enumerate(zip(given, written, strict=True))
-            for place in differences(*pair, f"{at}.{number}")
-        ]
+        return differences(dict(enumerate(given)), dict(enumerate(written)), at)
     if given is None and written == {}:
         return []
     if isinstance(given, int | float) and isinstance(written, int | float):

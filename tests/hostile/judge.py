@@ -27,31 +27,14 @@ from relcore.files import confined
 from tests.hostile.cases import Case, same
 
 CPU_SECONDS = 10
-WALL_SECONDS = (
-    60  # for what waits for ever, as on a pipe; processor time does not depend on what else the machine does
-)
+WALL_SECONDS = 60  # for what waits for ever, as on a pipe; a busy machine changes no processor time
 MOST_BYTES = 10**9
 LONGEST_MESSAGE = 900
 RIGHT = ("refused", "accepted")
-OUTCOMES = (
-    *RIGHT,
-    "unclear",
-    "wrongly refused",
-    "wrongly accepted",
-    "traceback",
-    "too long",
-    "too large",
-    "executed",
-)
-_EXECUTES = {
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "subprocess.Popen",
-    "socket.connect",
-    "pickle.find_class",
-    "webbrowser.open",
-}
+WRONG = ("unclear", "wrongly refused", "wrongly accepted", "traceback", "too long", "too large", "executed")
+OUTCOMES = (*RIGHT, *WRONG)
+_EXECUTES = {"os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect"}
+_EXECUTES |= {"pickle.find_class", "webbrowser.open"}
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _BATCH = 50  # cases that one process reads, as long as all goes well: a process costs more than most cases
 _LARGE = 10**8  # a process that took more memory reads no further case, which could use it again unnoticed
@@ -80,13 +63,11 @@ def judged(cases: Iterable[Case], at_once: int = _BATCH) -> list[Verdict]:
         confined.start()  # once for all cases, as in an app: its start costs more than most cases
     while batch := list(islice(waiting, at_once)):
         while batch:
-            folder = Path(
-                tempfile.mkdtemp(prefix="hostile-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-            )
-            try:
-                done = _watched(batch, folder)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+            memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+            with tempfile.TemporaryDirectory(
+                prefix="hostile-", dir=memory, ignore_cleanup_errors=True
+            ) as folder:
+                done = _watched(batch, Path(folder))
             found += done
             batch = batch[len(done) :]
     return found
@@ -204,10 +185,8 @@ def _outcome(case: Case, folder: Path) -> tuple[str, str]:
         if case.accept:
             return "wrongly refused", said
         files = [Path(name).name for name in case.files]
-        names = case.names or (
-            *files,
-            *(name.split(".")[0] for name in files),
-        )  # a space has its file's name without suffix
+        stems = [name.split(".")[0] for name in files]  # a space has its file's name without suffix
+        names = case.names or (*files, *stems)
         return ("refused" if clear(said, names, case.remedy) else "unclear"), said
     except BaseException as error:
         return "traceback", f"{type(error).__name__}: {error!s:.200} at {_place(error)}"
@@ -226,18 +205,14 @@ def clear(message: str, names: tuple[str, ...], remedy: bool = True) -> bool:
     """Whether an error names what was given, says what was wrong with it, and how to mend it, in one line
     of fair length.
     """
-    said = re.search(
-        "expected|got|promises|refused|damaged|more than|must be|hold|is missing|invalid|cannot|not be|opens it|share"
-        " no|unrec",
-        message,
-    )
+    words = "expected got promises refused damaged more_than must_be hold is_missing invalid cannot not_be"
+    said = any(word.replace("_", " ") in message for word in f"{words} opens_it share_no unrec".split())
     mend = re.search(r"; \S+ \S+", message)
     if not remedy:  # of a setting: the place first, and what it expects is the remedy
         mend = mend or "is missing" in message or ("expected" in message and "got" in message)
         names = (*names, "") if re.match(r"-?[\w '\[\].-]+: ", message) else names
-    plain = len(message) <= LONGEST_MESSAGE and not re.search(
-        r"[\x00-\x08\x0b-\x1f\x7f]|Traceback|at 0x[0-9a-f]{8}", message
-    )
+    odd = re.search(r"[\x00-\x08\x0b-\x1f\x7f]|Traceback|at 0x[0-9a-f]{8}", message)
+    plain = len(message) <= LONGEST_MESSAGE and not odd
     return bool(any(name in message for name in names) and said and mend and plain)
 
 

@@ -4,14 +4,12 @@ after the other.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.cases import Case, decoded, encodings, hole, link, pipe, spoiled
+from tests.hostile.cases import Case, csv_lines, each, encodings, hole, link, pipe, spoiled
 
 IDS = ["river", "naïve", "水", "New York", "a,b", "x=y"]
 PAIRS = [["dog", "perro"], ["cat", "gato"], ["water", "水"]]
@@ -75,19 +73,8 @@ def seeds_in(content: bytes) -> list[list[str]] | None:
 
 
 def pairs_in(content: bytes, comma: str) -> list[list[str]] | None:
-    try:
-        text = decoded(content)
-        lines = [
-            line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line
-        ]
-    except (UnicodeDecodeError, csv.Error):
-        return None
-    if (
-        len(lines) < 3
-        or len(set(lines[0])) < len(lines[0])
-        or len(lines[0]) < 2
-        or any(len(line) != len(lines[0]) for line in lines)
-    ):
+    lines = csv_lines(content, comma)
+    if len(lines) < 3 or len(lines[0]) < 2 or {len(set(lines[0])), *map(len, lines)} != {len(lines[0])}:
         return None
     cells = [[" ".join(cell.split()) for cell in line] for line in lines[1:]]
     return cells if all(all(line) for line in cells) else None
@@ -162,5 +149,5 @@ def _pairs() -> Iterator[Case]:
             yield Case(f"{file}: {name}", pair_list(file), {file: content}, right, accept=name == "control")
             if suffix == ".csv" and right:
                 yield Case(f"links: {name}", partial(seeds, name=file), {file: content}, right, accept=True)
-        for name, content in spoiled(plain, points=(8, 15, 16)):
-            yield Case(f"{file}: {name}", pair_list(file), {file: content}, pairs_in(content, comma))
+        damaged = spoiled(plain, points=(8, 15, 16))
+        yield from each(pair_list(file), file, damaged, partial(pairs_in, comma=comma), f"{file}: ")

@@ -26,15 +26,9 @@ def made() -> dict[str, bytes]:
     from transformers import BertConfig, BertModel, BertTokenizer
 
     torch.manual_seed(0)
-    sizes = {
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 1,
-        "intermediate_size": 8,
-        "vocab_size": 10,
-    }
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     with tempfile.TemporaryDirectory() as folder:
-        BertModel(BertConfig(**sizes, max_position_embeddings=16)).save_pretrained(folder)
+        BertModel(BertConfig(**sizes, vocab_size=10, max_position_embeddings=16)).save_pretrained(folder)
         words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e"]
         (Path(folder) / "vocab.txt").write_text("\n".join(words))
         BertTokenizer(str(Path(folder) / "vocab.txt")).save_pretrained(folder)
@@ -61,17 +55,14 @@ def truth() -> bytes:
             (Path(folder) / name).write_bytes(content)
         model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
         with torch.inference_mode():
-            rows = [
-                model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy()
-                for text in ("a b", "c d e")
-            ]
+            found = [model(**tokenizer(text, return_tensors="pt")) for text in ("a b", "c d e")]
+            rows = [one.last_hidden_state[0].mean(0).numpy() for one in found]
     return np.round(np.stack(rows), 4).tobytes()
 
 
 def case(name: str, change: dict[str, Any], right: bool = False, accept: bool = False) -> Case:
-    files = {
-        f"{FOLDER}/{file}": content for file, content in (made() | change).items() if content is not None
-    }
+    there = {file: content for file, content in (made() | change).items() if content is not None}
+    files = {f"{FOLDER}/{file}": content for file, content in there.items()}
 
     def read(folder: Path) -> bytes:
         return np.round(encoded(folder), 4).tobytes()
@@ -88,13 +79,10 @@ def cases() -> Iterator[Case]:
     yield case("a pickle called safetensors", {"model.safetensors": harmful})
     code = "import os\nos.system('touch executed')\nclass A: pass\n"
     own = {"auto_map": {"AutoModel": "code.A", "AutoConfig": "code.A", "AutoTokenizer": "code.A"}}
-    yield case(
-        "code of its own",
-        {"config.json": json.dumps(config | own).encode(), "code.py": code.encode()},
-        right=True,
-    )
-    only = own | {"model_type": "unheard-of"}
-    yield case("only code of its own", {"config.json": json.dumps(only).encode(), "code.py": code.encode()})
+    files = {"config.json": json.dumps(config | own).encode(), "code.py": code.encode()}
+    yield case("code of its own", files, right=True)
+    only = json.dumps(own | {"model_type": "unheard-of"}).encode()
+    yield case("only code of its own", files | {"config.json": only})
     for name, content in {
         "missing": None,
         "empty": b"",
@@ -119,5 +107,4 @@ def cases() -> Iterator[Case]:
             yield case(f"weights: {name}", {"model.safetensors": content})
     tokenizer = {name: None for name in made() if "token" in name or "vocab" in name}
     yield case("no tokenizer", tokenizer)
-    for name, content in {"empty": b""}.items():
-        yield case(f"tokenizer.json: {name}", {"tokenizer.json": content})
+    yield case("tokenizer.json: empty", {"tokenizer.json": b""})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 from collections.abc import Iterator
 
 import numpy as np
 
-from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, good, hole, places, rows, space, spoiled
 
 FILE = "words.npy"
 TABLE = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
@@ -56,7 +57,7 @@ def cases() -> Iterator[Case]:
     yield control("version 2", read, {FILE: npy(TABLE, (2, 0))}, rows(TABLE))
     yield Case("control: version 3", read, {FILE: npy(TABLE, (3, 0))}, rows(TABLE))
     yield control("limit", space(FILE, limit=5), {FILE: whole}, rows(TABLE[:5]))
-    for name, array in {
+    wrong = {
         "no rows": TABLE[:0],
         "no columns": TABLE[:, :0],
         "one dimension": TABLE[0],
@@ -64,26 +65,19 @@ def cases() -> Iterator[Case]:
         "NaN": np.where(TABLE[3, 1] == TABLE, np.nan, TABLE),
         "beyond float32": TABLE.astype(np.float64) * 1e300,
         "subnormal numbers": TABLE * np.float32(1e-42),
-    }.items():
-        yield Case(name, read, {FILE: npy(array)})
-    dropped = np.where(TABLE[3, 1] == TABLE, np.nan, TABLE)
+    }
+    yield from each(read, FILE, {name: npy(array) for name, array in wrong.items()})
     kept = np.delete(np.arange(12), 3)
-    yield Case(
-        "NaN dropped",
-        space(FILE, invalid="drop"),
-        {FILE: npy(dropped)},
-        rows(TABLE[kept], [str(row) for row in kept]),
-        accept=True,
-    )
+    right, dropping = rows(TABLE[kept], [str(row) for row in kept]), space(FILE, invalid="drop")
+    yield Case("NaN dropped", dropping, {FILE: npy(wrong["NaN"])}, right, accept=True)
     yield from _headers(read)
     yield from places(FILE, read)
-    for name, content in spoiled(whole, points=(5, 6, 8, 9, 10, 40, 127, 128, 129)):
-        yield Case(name, read, {FILE: content}, truth(content))
+    yield from each(read, FILE, spoiled(whole, points=(5, 6, 8, 9, 10, 40, 127, 128, 129)), truth)
 
 
 def _headers(read) -> Iterator[Case]:
     body = TABLE.tobytes()
-    for name, header in {
+    headers = {
         "10¹² rows of nothing": shaped("(1000000000000, 0)"),
         "more rows than fit in 63 bits": shaped("(9223372036854775808, 4)"),
         "promises 10¹² numbers": shaped("(250000000000, 4)"),
@@ -95,8 +89,9 @@ def _headers(read) -> Iterator[Case]:
         "a type of its own": shaped("(12, 4)", "[('a', '<f4'), ('a', '<f4')]"),
         "one key too many": "{'descr': '<f4', 'fortran_order': False, 'shape': (12, 4), 'x': 1}\n",
         "nested 30,000 deep": "[" * 30000 + "]" * 30000 + "\n",
-    }.items():
-        yield Case(f"header: {name}", read, {FILE: headed(header, body)})
+    }
+    contents = {name: headed(header, body) for name, header in headers.items()}
+    yield from each(read, FILE, contents, label="header: ")
     yield Case("header: longer than the file", read, {FILE: headed(shaped("(12, 4)"), body, length=65535)})
     yield Case("header: of 3 GB", read, {FILE: hole(3 * 10**9, headed("", version=2, length=2 * 10**9))})
     bytes_of = headed(shaped("(3000000000, 1)", "'|i1'"))
@@ -110,6 +105,4 @@ class _Harmful:
     """Leaves a file behind when it is unpickled."""
 
     def __reduce__(self):
-        import os
-
         return os.system, ("touch executed",)

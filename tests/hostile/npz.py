@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -10,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.cases import Case, control, good, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, good, places, rows, space, spoiled
 from tests.hostile.npy import TABLE, headed, npy, shaped
 
 FILE = "words.npz"
 IDS = [f"word{row}" for row in range(12)]
 LABELS = ["a", "b", "", "ü"] * 3
 COUNTS = list(range(12, 0, -1))
+PICKLE = b"cos\nsystem\n(S'touch executed'\ntR."
 
 
 def npz(*, compress: bool = False, **arrays: Any) -> bytes:
@@ -69,9 +71,8 @@ def truth(content: bytes) -> dict | None:
         }
     except Exception:
         return None
-    if vectors.dtype.kind not in "fiu" or (
-        counts is not None and (counts.dtype.kind not in "iu" or counts.ndim != 1)
-    ):
+    counted = counts is None or (counts.dtype.kind in "iu" and counts.ndim == 1)
+    if vectors.dtype.kind not in "fiu" or not counted:
         return None
     return good(rows(vectors, **texts, counts=None if counts is None else counts.tolist()))
 
@@ -79,15 +80,14 @@ def truth(content: bytes) -> dict | None:
 def cases() -> Iterator[Case]:
     read, all_of_it = space(FILE), {"vectors": TABLE, "ids": IDS, "labels": LABELS, "counts": COUNTS}
     whole = npz(**all_of_it)
-    yield control("all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS))
-    yield control(
-        "compressed", read, {FILE: npz(compress=True, **all_of_it)}, rows(TABLE, IDS, LABELS, COUNTS)
-    )
-    yield control("whole numbers as ids", read, {FILE: npz(vectors=TABLE, ids=np.arange(12) + 5)},
-               rows(TABLE, [str(row + 5) for row in range(12)]))  # fmt: skip
+    right, numbers = rows(TABLE, IDS, LABELS, COUNTS), np.arange(12) + 5
+    yield control("all columns", read, {FILE: whole}, right)
+    yield control("compressed", read, {FILE: npz(compress=True, **all_of_it)}, right)
+    named = rows(TABLE, list(map(str, numbers)))
+    yield control("whole numbers as ids", read, {FILE: npz(vectors=TABLE, ids=numbers)}, named)
     limited = rows(TABLE[:3], IDS[:3], LABELS[:3], COUNTS[:3])
     yield control("limit", space(FILE, limit=3), {FILE: whole}, limited)
-    for name, change in {
+    changes = {
         "one id missing": {"ids": IDS[:-1]},
         "an id twice": {"ids": [*IDS[:-1], IDS[0]]},
         "fractions as ids": {"ids": np.arange(12) + 0.5},
@@ -96,16 +96,13 @@ def cases() -> Iterator[Case]:
         "counts beyond int64": {"counts": np.arange(12).astype(np.uint64) + 2**63},
         "NaN": {"vectors": TABLE * np.nan},
         "objects as ids": {"ids": np.array(IDS, dtype=object)},
-    }.items():
-        content = npz(**(all_of_it | change))
-        yield Case(name, read, {FILE: content})
+    }
+    yield from each(read, FILE, {name: npz(**(all_of_it | change)) for name, change in changes.items()})
     yield Case("two matrices", read, {FILE: npz(a=TABLE, b=TABLE)})
     yield from _archives(read, whole)
     yield from places(FILE, read)
-    for name, content in spoiled(
-        whole, points=(4, 30, 50, whole.index(b"PK\x01\x02"), whole.rindex(b"PK\x05\x06"))
-    ):
-        yield Case(name, read, {FILE: content}, truth(content))
+    points = (4, 30, 50, whole.index(b"PK\x01\x02"), whole.rindex(b"PK\x05\x06"))
+    yield from each(read, FILE, spoiled(whole, points), truth)
 
 
 def _archives(read, whole: bytes) -> Iterator[Case]:
@@ -114,8 +111,6 @@ def _archives(read, whole: bytes) -> Iterator[Case]:
         archive.writestr("../vectors.npy", npy(TABLE))
     yield Case("a member above the folder", read, {FILE: other.getvalue()}, rows(TABLE))
     twice = io.BytesIO()
-    import warnings
-
     with warnings.catch_warnings(), zipfile.ZipFile(twice, "w") as archive:
         warnings.simplefilter("ignore")
         archive.writestr("vectors.npy", npy(TABLE))
@@ -125,25 +120,12 @@ def _archives(read, whole: bytes) -> Iterator[Case]:
     locked[6] |= 1
     locked[whole.index(b"PK\x01\x02") + 8] |= 1
     yield Case("encrypted", read, {FILE: bytes(locked)})
-    method = bytearray(whole)
-    method[8], method[whole.index(b"PK\x01\x02") + 10] = 99, 99
-    yield Case("10¹² rows of nothing", read, {FILE: zipped(vectors=headed(shaped("(1000000000000, 0)")))})
-    yield Case(
-        "10¹² ids without bytes",
-        read,
-        {FILE: zipped(vectors=npy(TABLE), ids=headed(shaped("(1000000000000,)", "'|S0'")))},
-    )
-    yield Case("a header of 2 GB", read, {FILE: bomb(headed("", version=2, length=2 * 10**9), 2 * 10**9)})
-    yield Case(
-        "16 MB that become 3 GB", read, {FILE: bomb(headed(shaped("(3000000000, 1)", "'|i1'")), 3 * 10**9)}
-    )
-    yield Case(
-        "pickled ids",
-        read,
-        {
-            FILE: zipped(
-                vectors=npy(TABLE),
-                ids=headed(shaped("(1,)", "'|O'"), b"cos\nsystem\n(S'touch executed'\ntR."),
-            )
-        },
-    )
+    nothing, pickled = headed(shaped("(1000000000000,)", "'|S0'")), headed(shaped("(1,)", "'|O'"), PICKLE)
+    contents = {
+        "10¹² rows of nothing": zipped(vectors=headed(shaped("(1000000000000, 0)"))),
+        "10¹² ids without bytes": zipped(vectors=npy(TABLE), ids=nothing),
+        "a header of 2 GB": bomb(headed("", version=2, length=2 * 10**9), 2 * 10**9),
+        "16 MB that become 3 GB": bomb(headed(shaped("(3000000000, 1)", "'|i1'")), 3 * 10**9),
+        "pickled ids": zipped(vectors=npy(TABLE), ids=pickled),
+    }
+    yield from each(read, FILE, contents)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.hostile.cases import Case, control, good, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, good, places, rows, space, spoiled
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
 
@@ -22,12 +22,7 @@ N = range(12)
 
 def parquet(columns: dict[str, Any], **options: Any) -> bytes:
     stream = io.BytesIO()
-    names = list(columns)
-    arrays = [
-        column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
-        for column in columns.values()
-    ]
-    pq.write_table(pa.Table.from_arrays(arrays, names=names), stream, **options)
+    pq.write_table(pa.table(columns), stream, **options)
     return stream.getvalue()
 
 
@@ -72,14 +67,9 @@ def truth(content: bytes) -> dict | None:
     if labels is not None and not all(one is None or isinstance(one, str | int) for one in labels):
         return None
     with np.errstate(over="ignore"):
-        return good(
-            rows(
-                np.column_stack(vectors),
-                None if ids is None else [str(one) for one in ids],
-                None if labels is None else ["" if one is None else str(one) for one in labels],
-                counts,
-            )
-        )
+        ids = ids and [str(one) for one in ids]
+        labels = labels and ["" if one is None else str(one) for one in labels]
+        return good(rows(np.column_stack(vectors), ids, labels, counts))
 
 
 def cases() -> Iterator[Case]:
@@ -96,14 +86,15 @@ def cases() -> Iterator[Case]:
     yield from _lists(read)
     yield from _sizes(read)
     yield from places(FILE, read)
-    for name, content in spoiled(whole, points=(3, 4, 5, 20, len(whole) - 8, len(whole) - 4), n_flips=24):
-        yield Case(name, read, {FILE: content}, truth(content))
+    points = (3, 4, 5, 20, len(whole) - 8, len(whole) - 4)
+    yield from each(read, FILE, spoiled(whole, points, n_flips=24), truth)
 
 
 def _columns(read) -> Iterator[Case]:
     first, whole, numbers = TABLE[:, 0], rows(TABLE, IDS), [row / 4 for row in N]
     decimals = pa.array([decimal.Decimal(row) / 4 for row in N], pa.decimal128(10, 2))
     coded = pa.array([float(row % 3) for row in N]).dictionary_encode()
+    beyond = [2**63 + row for row in N]
     for name, (column, right) in {
         "decimals": (decimals, rows(np.column_stack([first, numbers]), IDS)),
         "a dictionary": (coded, rows(np.column_stack([first, [row % 3 for row in N]]), IDS)),
@@ -111,9 +102,8 @@ def _columns(read) -> Iterator[Case]:
         "one missing": ([None, *[1.5] * 11], None),
         "NaN": ([np.nan] * 12, None),
     }.items():
-        yield Case(
-            f"beside floats: {name}", read, {FILE: parquet({"id": IDS, "a": first, "b": column})}, right
-        )
+        files = {FILE: parquet({"id": IDS, "a": first, "b": column})}
+        yield Case(f"beside floats: {name}", read, files, right)
     for name, (ids, right) in {
         "a dictionary": (pa.array(IDS).dictionary_encode(), whole),
         "fractions": ([row + 0.5 for row in N], None),
@@ -121,10 +111,7 @@ def _columns(read) -> Iterator[Case]:
         "bytes of UTF-8": ([one.encode() for one in IDS], whole),
         "lists": ([[row] for row in N], None),
         "one missing": ([None, *IDS[1:]], None),
-        "beyond int64": (
-            pa.array([2**63 + row for row in N], pa.uint64()),
-            rows(TABLE, [str(2**63 + row) for row in N]),
-        ),
+        "beyond int64": (pa.array(beyond, pa.uint64()), rows(TABLE, list(map(str, beyond)))),
     }.items():
         yield Case(f"ids: {name}", read, {FILE: parquet({"id": ids, **dims()})}, right)
     for name, (labels, right) in {

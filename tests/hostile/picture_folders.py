@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.cases import Case, hole, link, pipe
-from tests.hostile.item_tables import dataset, table
+from tests.hostile.cases import Case, csv_table, hole, link, pipe
+from tests.hostile.item_tables import dataset
 from tests.hostile.picture_bytes import picture, pixels
 
 FOLDER = "shapes"
@@ -27,40 +28,27 @@ def cases() -> Iterator[Case]:
     yield case("control: no classes", {"1.png": PNG, "2.jpg": JPEG}, two | {"labels": None}, accept=True)
     yield case("control: splits", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG},
                {"items": [pixels(JPEG)], "labels": ["dog"]}, accept=True, split="test")  # fmt: skip
-    yield case(
-        "control: a table",
-        {"train.csv": table([["text"], ["a"], ["b"]])},
-        {"items": ["a", "b"], "labels": None},
-        accept=True,
-    )
+    texts = {"items": ["a", "b"], "labels": None}
+    yield case("control: a table", {"train.csv": csv_table([["text"], ["a"], ["b"]])}, texts, accept=True)
     yield case("a split is not chosen", {"train/cat/1.png": PNG, "test/dog/2.jpg": JPEG})
     yield case("nothing in it", {".keep": b""})
     yield case("a folder called .png", {"cat/1.png": PNG, "dog/2.png/3.jpg": JPEG}, two)
     files = {"items": [pixels(PNG)], "labels": ["cat"]}  # what is no file is no picture of the folder
     yield case("a link to a device", {"cat/1.png": PNG, "dog/2.png": link("/dev/zero")}, files)
-    yield case(
-        "a folder that contains itself", {"cat/1.png": PNG, "dog/2.jpg": JPEG, "dog/loop": link("..")}, two
-    )
+    circle = {"cat/1.png": PNG, "dog/2.jpg": JPEG, "dog/loop": link("..")}
+    yield case("a folder that contains itself", circle, two)
     yield case("a picture of 3 GB that begins well", {"cat/1.png": PNG, "dog/2.png": hole(3 * 10**9, PNG)})
     deep = {"/".join(["d"] * 100) + "/1.png": PNG}
     yield case("100 folders deep", deep, {"items": [pixels(PNG)], "labels": ["d"]})
     many = {f"c{number}/1.png": PNG for number in range(1000)}
-    yield case(
-        "1,000 classes",
-        many,
-        {"items": [pixels(PNG)] * 5, "labels": ["c0", "c1", "c10", "c100", "c101"]},
-        limit=5,
-    )
+    five = {"items": [pixels(PNG)] * 5, "labels": ["c0", "c1", "c10", "c100", "c101"]}
+    yield case("1,000 classes", many, five, limit=5)
     yield case("a limit of 0", {"cat/1.png": PNG}, limit=0)
     yield case("a table beside the pictures", {"cat/1.png": PNG, "a.csv": b"\0\0"})
     yield case("a split as a named pipe", {"train.csv": pipe})
     for name in ("missing", f"{FOLDER}/1.png"):
-        yield Case(
-            f"not a folder: {name}", dataset(name, source="folder"), {f"{FOLDER}/1.png": PNG}, names=(name,)
-        )
+        read, files = dataset(name, source="folder"), {f"{FOLDER}/1.png": PNG}
+        yield Case(f"not a folder: {name}", read, files, names=(name,))
     for name in ("~nosuchuser/pictures", "a\0b", "x" * 5000):
-        yield Case(
-            f"a path of {name[:20]!r}",
-            lambda folder, name=name: dataset(name, source="folder")(Path()),
-            names=(name[:20], "path"),
-        )
+        read = partial(dataset(name, source="folder"), Path())
+        yield Case(f"a path of {name[:20]!r}", lambda _, read=read: read(), names=(name[:20], "path"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from relcore.base.names import FIGURES
-from tests.hostile.cases import Case, hole, places, spoiled
+from tests.hostile.cases import Case, each, hole, places, spoiled
 from tests.hostile.json_values import EARLIER, changed, differences, text
 from tests.hostile.picture_bytes import chunk, png
 
@@ -23,55 +24,34 @@ NAMES = ("recipe", "space", "dataset", "encoder", "n_neighbors")
 
 
 _FILE = {"source": "file", "name": "here.npz"}
+_TWO = [_FILE, _FILE]
 # Figures that version 0.1.0 had not.
 _MIGRATION = {"n_pairs": 50, "judgements": [{"query": "q", "row": "a", "grade": 1.0}]}
 NEWER = {
-    "differences": {
-        "figure": "differences",
-        "spaces": [_FILE, _FILE],
-        "anchors": ["a"],
-        "groups": "clusters",
-        "k": 5,
-    },
-    "anchor-audit": {
-        "figure": "anchor-audit",
-        "source": _FILE,
-        "target": _FILE,
-        "audit": {"anchors": ["a", "b"], "k": 5},
-    },
+    "differences": {"spaces": _TWO, "anchors": ["a"], "groups": "clusters", "k": 5},
+    "anchor-audit": {"source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
     "drift": {
-        "figure": "drift",
         "old": _FILE,
         "new": _FILE,
         "drift": {"k": 5, "shared": True},
         "thresholds": {"new_queries": {"lost": 0.5}},
     },
-    "cascade-price": {
-        "figure": "cascade-price",
-        "spaces": [_FILE, _FILE, _FILE, _FILE],
-        "migration": {"n_pairs": 50, "n_candidates": 20},
-    },
-    "passport": {
-        "figure": "passport",
-        "passport": _FILE,
-        "new": _FILE,
-        "anchors": ["a", "b"],
-    },
-    "check": {"figure": "check", "space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
+    "cascade-price": {"spaces": [*_TWO, *_TWO], "migration": {"n_pairs": 50, "n_candidates": 20}},
+    "passport": {"passport": _FILE, "new": _FILE, "anchors": ["a", "b"]},
+    "check": {"space": _FILE, "trusted": _FILE, "check": {"random_state": 1}},
     "universe": {
-        "figure": "universe",
-        "spaces": [_FILE, _FILE],
+        "spaces": _TWO,
         "digests": ["a", "b"],
         "universe": {"rows": 50, "unit": False},
         "chart": "accuracy",
     },
-    "migration-options": {"figure": "migration-options", "spaces": [_FILE, _FILE], "migration": _MIGRATION},
+    "migration-options": {"spaces": _TWO, "migration": _MIGRATION},
     "threshold-change": {
-        "figure": "threshold-change",
-        "spaces": [_FILE, _FILE],
+        "spaces": _TWO,
         "task": {"migration": _MIGRATION, "adapter": "ridge", "threshold": 0.5},
     },
 }
+NEWER = {name: {"figure": name, **settings} for name, settings in NEWER.items()}
 
 
 def of(file: str, given: bytes | None = None):
@@ -88,22 +68,10 @@ def of(file: str, given: bytes | None = None):
 
 
 def case(
-    name: str,
-    file: str,
-    content: Any,
-    given: bytes | None = None,
-    accept: bool = False,
-    refused: bool = False,
+    name: str, file: str, content: Any, given: bytes | None = None, refused: bool = False, **more
 ) -> Case:
-    return Case(
-        name,
-        of(file, given),
-        {file: content},
-        None if refused else [],
-        accept=accept,
-        names=(file, *NAMES),
-        remedy=False,
-    )
+    right, more = None if refused else [], {"names": (file, *NAMES), "remedy": False, **more}
+    return Case(name, of(file, given), {file: content}, right, **more)
 
 
 def in_png(recipe: bytes, zipped: bool = False) -> bytes:
@@ -119,11 +87,8 @@ def in_pdf(recipe: bytes) -> bytes:
 
 
 def in_svg(recipe: bytes) -> bytes:
-    return (
-        b'<?xml version="1.0"?>\n<svg><metadata id="relscope-recipe">'
-        + escape(recipe.decode()).encode()
-        + b"</metadata></svg>"
-    )
+    head = b'<?xml version="1.0"?>\n<svg><metadata id="relscope-recipe">'
+    return head + escape(recipe.decode()).encode() + b"</metadata></svg>"
 
 
 def in_html(recipe: bytes) -> bytes:
@@ -153,19 +118,15 @@ def cases() -> Iterator[Case]:
         yield case(f"{file}: control", file, content, whole, accept=True)
         without = content.replace(b"relscope-recipe", b"relscope-receipt").replace(b"/Keywords", b"/Keyword")
         yield case(f"{file}: no recipe", file, without, refused=True)
-        yield case(f"{file}: not JSON", file, pack(b"hello"), refused=True)
-        yield case(
-            f"{file}: nested 100,000 deep",
-            file,
-            pack(b'{"figure":' * 100_000 + b"1" + b"}" * 100_000),
-            refused=True,
-        )
-        yield case(f"{file}: a figure of another class", file, pack(b'{"figure": "os:system"}'), refused=True)
-        for name, damaged in spoiled(content, n_flips=10):
-            yield Case(
-                f"{file}: {name}", _readable(file), {file: damaged}, True, names=(file, *NAMES), remedy=False
-            )
-        yield case(f"{file}: 2 GB", file, hole(2 * 10**9, content[:200]), refused=True)
+        for name, made in {
+            "not JSON": pack(b"hello"),
+            "nested 100,000 deep": pack(b'{"figure":' * 100_000 + b"1" + b"}" * 100_000),
+            "a figure of another class": pack(b'{"figure": "os:system"}'),
+            "2 GB": hole(2 * 10**9, content[:200]),
+        }.items():
+            yield case(f"{file}: {name}", file, made, refused=True)
+        for one in each(_readable(file), file, spoiled(content, n_flips=10), lambda _: True, f"{file}: "):
+            yield replace(one, names=(file, *NAMES), remedy=False)
     yield from _made_to_harm(whole)
     for one in places("recipe.json", of("recipe.json")):
         yield Case(one.name, one.read, one.files, names=("recipe.json",), remedy=False)
@@ -184,19 +145,15 @@ def _readable(file: str):
 
 def _made_to_harm(whole: bytes) -> Iterator[Case]:
     told = chunk(b"tEXt", b"relscope-recipe\0" + whole)
-    yield case(
-        "PNG of 100,000 × 100,000", "figure.png", png(100_000, 100_000, b"", told), whole
-    )  # no pixel is decoded
+    blank = png(100_000, 100_000, b"", told)  # no pixel is decoded
+    yield case("PNG of 100,000 × 100,000", "figure.png", blank, whole)
     for name, (file, content) in {
         "PDF of a keyword that never ends": ("figure.pdf", b"%PDF-1.4\n/Keywords (" + b"\\(" * 10_000_000),
         "SVG of a million openings": ("figure.svg", b"<svg>" + b'<metadata id="relscope-recipe">' * 10**6),
-        "PNG whose text unpacks to 1 GB": (
-            "figure.png",
-            in_png(b" " * 10**6, zipped=True).replace(b"zTXt", b"zTXt"),
-        ),
+        "PNG whose text unpacks to 1 GB": ("figure.png", in_png(b" " * 10**6, zipped=True)),
         "PNG of 200,000 texts": (
             "figure.png",
-            png(4, 4, b"", *[chunk(b"tEXt", b"relscope-recipe\0{}")] * 200_000),
+            png(4, 4, b"", chunk(b"tEXt", b"relscope-recipe\0{}") * 200_000),
         ),
     }.items():
         yield case(name, file, content, refused=True)

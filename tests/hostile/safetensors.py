@@ -11,25 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.cases import Case, control, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, good, hole, places, rows, space, spoiled
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import COUNTS, IDS, LABELS
 
 FILE = "words.safetensors"
-TYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "|i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "|u1",
-    "BOOL": "|b1",
-}
+TYPES = {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "FIU" for size in (8, 4, 2, 1)}
+TYPES = {name: kind for name, kind in TYPES.items() if name != "F8"} | {"BOOL": "|b1"}
 NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
 
 
@@ -74,11 +62,8 @@ def truth(content: bytes) -> dict | None:
         counts = arrays.get("counts")
     except Exception:
         return None
-    if (
-        main is None
-        or arrays[main].dtype.kind not in "fiu"
-        or (counts is not None and counts.dtype.kind not in "iu")
-    ):
+    numbers = main is not None and arrays[main].dtype.kind in "fiu"
+    if not numbers or (counts is not None and counts.dtype.kind not in "iu"):
         return None
     return good(rows(arrays[main], **texts, counts=None if counts is None else counts.tolist()))
 
@@ -95,7 +80,7 @@ def cases() -> Iterator[Case]:
     for kind in (np.float64, np.float16, np.int32, np.uint8):
         array = (TABLE * 10).astype(kind) if kind != np.uint8 else np.abs(TABLE * 10).astype(kind)
         yield control(f"{kind.__name__}", read, {FILE: packed({"x": array})}, rows(array))
-    for name, change in {
+    changes = {
         "ids: one missing": {"ids": lines(IDS[:-1])},
         "ids: one twice": {"ids": lines([*IDS[:-1], IDS[0]])},
         "ids: Latin-1": {"ids": np.frombuffer("\n".join(["ü", *IDS[1:]]).encode("latin-1"), np.uint8)},
@@ -104,15 +89,15 @@ def cases() -> Iterator[Case]:
         "counts: one missing": {"counts": np.array(COUNTS[:-1])},
         "NaN": {"vectors": TABLE * np.float32(np.nan)},
         "beyond float32": {"vectors": TABLE.astype(float) * 1e300},
-    }.items():
-        yield Case(name, read, {FILE: packed(full | change)})
+    }
+    yield from each(read, FILE, {name: packed(full | change) for name, change in changes.items()})
     ended = packed(full | {"ids": lines([f"{one}\r" for one in IDS])})
     yield Case("ids: lines that end in CR LF", read, {FILE: ended}, rows(TABLE, IDS, LABELS, COUNTS))
     yield Case("two matrices", read, {FILE: packed({"a": TABLE, "b": TABLE})})
     yield from _headers(read)
     yield from places(FILE, read)
-    for name, content in spoiled(whole, points=(7, 8, 9, 100, whole.index(b"}}") + 2), n_flips=12):
-        yield Case(name, read, {FILE: content}, truth(content))
+    damaged = spoiled(whole, points=(7, 8, 9, 100, whole.index(b"}}") + 2), n_flips=12)
+    yield from each(read, FILE, damaged, truth)
 
 
 def _headers(read) -> Iterator[Case]:
@@ -129,20 +114,15 @@ def _headers(read) -> Iterator[Case]:
         content = packed(arrays, change={"vectors": entry | change})
         right = truth(content) if name == "a key too many" else None
         yield Case(f"header: {name}", read, {FILE: content}, right)
-    for name, header in {
-        "not JSON": b"{hello}",
-        "nested 100,000 deep": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-        "twice the same key": (
-            json.dumps({"vectors": entry}).encode()[:-1]
-            + b', "vectors": '
-            + json.dumps(entry).encode()
-            + b"}"
-        ),
-    }.items():
-        yield Case(f"header: {name}", read, {FILE: raw(header, body)}, truth(raw(header, body)))
+    twice = json.dumps({"vectors": entry, "again": entry}).replace("again", "vectors").encode()
+    contents = {
+        "not JSON": raw(b"{hello}", body),
+        "nested 100,000 deep": raw(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, body),
+        "twice the same key": raw(twice, body),
+    }
+    yield from each(read, FILE, contents, truth, "header: ")
     yield Case("header: longer than the file", read, {FILE: packed(arrays, length=10**6)})
     yield Case("header: of 2 GB", read, {FILE: hole(2 * 10**9 + 8, struct.pack("<Q", 2 * 10**9))})
-    huge = raw(
-        json.dumps({"x": {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}}).encode()
-    )
+    entry = {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}
+    huge = raw(json.dumps({"x": entry}).encode())
     yield Case("int8 that becomes 12 GB", read, {FILE: hole(len(huge) + 3 * 10**9, huge)})

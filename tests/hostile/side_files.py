@@ -64,12 +64,9 @@ def cases() -> Iterator[Case]:
             "a link to nothing": link("missing"),
         }.items():
             yield Case(f"{what}: {name}", space(FILE), others | {beside: made}, plain)
-        yield Case(f"{what}: 3 GB of zeros", space(FILE), others | {beside: hole(3 * 10**9)})
-        yield Case(
-            f"{what}: 3 GB after the right lines",
-            space(FILE),
-            others | {beside: hole(3 * 10**9, right + b"\n")},
-        )
+        for name, head in {"of zeros": b"", "after the right lines": right + b"\n"}.items():
+            files = others | {beside: hole(3 * 10**9, head)}
+            yield Case(f"{what}: 3 GB {name}", space(FILE), files)
     twice = "\n".join([*NAMES[:-1], NAMES[0]]).encode()
     yield case("an id twice", twice)
     yield case("a blank id", "\n".join(["  ", *NAMES[1:]]).encode())

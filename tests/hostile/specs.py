@@ -35,16 +35,9 @@ def case(name: str, kind: str, given: Any, accept: bool = False) -> Case:
     def read(folder: Path) -> list[str]:
         return differences(given, json.loads(json.dumps(reader(kind)(given))))
 
-    keys = tuple(given) if isinstance(given, dict) else ()
-    return Case(
-        f"{kind}: {name}",
-        read,
-        {},
-        [],
-        accept=accept,
-        names=(kind, "settings", "source", "options", *map(str, keys)),
-        remedy=False,
-    )
+    keys = tuple(map(str, given)) if isinstance(given, dict) else ()
+    names = (kind, "settings", "source", "options", *keys)
+    return Case(f"{kind}: {name}", read, {}, [], accept=accept, names=names, remedy=False)
 
 
 def named(name: str, content: Any, truth: Any = None) -> Case:
@@ -56,14 +49,8 @@ def named(name: str, content: Any, truth: Any = None) -> Case:
         found = record.to_json(space_spec(str(folder / "one.json")))
         return differences(json.loads((folder / "one.json").read_bytes()), found)
 
-    return Case(
-        f"file: {name}",
-        read,
-        {"one.json": content},
-        truth,
-        names=("one.json", "space", "source", "name"),
-        remedy=False,
-    )
+    names = ("one.json", "space", "source", "name")
+    return Case(f"file: {name}", read, {"one.json": content}, truth, names=names, remedy=False)
 
 
 def cases() -> Iterator[Case]:

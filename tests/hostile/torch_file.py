@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.cases import Case, control, hole, places, rows, space, spoiled
+from tests.hostile.cases import Case, control, each, hole, places, rows, space, spoiled
 from tests.hostile.npy import TABLE
 from tests.hostile.npz import IDS, LABELS
 
@@ -46,14 +46,8 @@ class _Tensor:
     def __init__(self, offset: Any = 0, shape: Any = (12, 4), strides: Any = (4, 1), key: Any = "0") -> None:
         import torch
 
-        self.facts = (
-            _Storage("storage", torch.FloatStorage, key, "cpu", 48),
-            offset,
-            shape,
-            strides,
-            False,
-            {},
-        )
+        storage = _Storage("storage", torch.FloatStorage, key, "cpu", 48)
+        self.facts = (storage, offset, shape, strides, False, {})
 
     def __reduce__(self) -> Any:
         import torch
@@ -109,26 +103,24 @@ def cases() -> Iterator[Case]:
     }.items():
         yield Case(name, read, {FILE: zipped(_Tensor(**facts))})
     harmful = pickle.dumps(Calls(os.system, "touch executed"), 2)
-    yield Case("a pickle that runs a command", read, {FILE: zipped(harmful)})
-    yield Case("a pickle alone", read, {FILE: harmful})
-    yield Case("a model", read, {FILE: by_torch(torch.nn.Linear(4, 4))})
-    yield Case("an array", read, {FILE: by_torch({"vectors": TABLE})})
-    yield Case("numbers that are compressed", read, {FILE: zipped(_Tensor(), method=zipfile.ZIP_DEFLATED)})
-    yield Case(
-        "a pickle that unpacks to 200 MB",
-        read,
-        {FILE: zipped(b"\x80\x02" + b"N0" * 10**8, method=zipfile.ZIP_DEFLATED)},
-    )
-    yield Case("big-endian numbers", read, {FILE: zipped(_Tensor(), byteorder=b"big")})
+    contents = {
+        "a pickle that runs a command": zipped(harmful),
+        "a pickle alone": harmful,
+        "a model": by_torch(torch.nn.Linear(4, 4)),
+        "an array": by_torch({"vectors": TABLE}),
+        "numbers that are compressed": zipped(_Tensor(), method=zipfile.ZIP_DEFLATED),
+        "a pickle that unpacks to 200 MB": zipped(b"\x80\x02" + b"N0" * 10**8, method=zipfile.ZIP_DEFLATED),
+        "big-endian numbers": zipped(_Tensor(), byteorder=b"big"),
+        "an empty archive": b"PK\x05\x06" + bytes(18),
+        "an id twice": by_torch({"vectors": tensor, "ids": [*IDS[:-1], IDS[0]]}),
+        "NaN": by_torch(tensor * np.nan),
+        "a dict of itself": zipped(_of_itself()),
+        "4 GB of zeros": hole(4 * 10**9, b"PK\x03\x04"),
+    }
+    yield from each(read, FILE, contents)
     yield Case("two pickles", read, {FILE: zipped(_Tensor(), **{"../y/data.pkl": b"N."})}, rows(TABLE))
-    yield Case("an empty archive", read, {FILE: b"PK\x05\x06" + bytes(18)})
-    yield Case("an id twice", read, {FILE: by_torch({"vectors": tensor, "ids": [*IDS[:-1], IDS[0]]})})
-    yield Case("NaN", read, {FILE: by_torch(tensor * np.nan)})
-    yield Case("a dict of itself", read, {FILE: zipped(_of_itself())})
-    yield Case("4 GB of zeros", read, {FILE: hole(4 * 10**9, b"PK\x03\x04")})
     yield from places(FILE, read)
-    for name, content in spoiled(whole, points=(4, 30, 100), n_flips=24):
-        yield Case(name, read, {FILE: content}, everything)
+    yield from each(read, FILE, spoiled(whole, points=(4, 30, 100), n_flips=24), lambda _: everything)
 
 
 def _of_itself() -> dict:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.hostile.cases import STATE, Case, control, good, hole, places, rows, space, spoiled
+from tests.hostile.cases import STATE, Case, control, each, good, hole, places, rows, space, spoiled
 
 FILE = "words.vec"
 WORDS = ["the", "of", "naïve", "水", "a.b", "x_1", "42", "1.5", "'", '"', "@", "-"]
@@ -45,13 +45,17 @@ def truth(content: bytes) -> dict | None:
 
 def _joined(cells: list[str], line: str, d: int) -> list[str]:
     """A word with blanks in it, as GloVe has some, is one field, unless a later part of it is a number."""
-    if (
-        d < 1
-        or len(cells) <= d + 1
-        or any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?|[-+]?(nan|inf)", part) for part in cells[1:-d])
-    ):
+    number = re.compile(r"[-+.\d]+(e[-+]?\d+)?|[-+]?(nan|inf)")
+    if d < 1 or len(cells) <= d + 1 or any(map(number.fullmatch, cells[1:-d])):
         return cells
     return [re.sub(rf"([ \t]+\S+){{{d}}}$", "", line.strip(" \t\r")), *cells[-d:]]
+
+
+def unpacked(content: bytes) -> bytes:
+    try:
+        return gzip.decompress(content)
+    except Exception:
+        return b""
 
 
 def cases() -> Iterator[Case]:
@@ -71,14 +75,15 @@ def cases() -> Iterator[Case]:
             yield Case(f"{name}, {encoding}", read, {FILE: content.decode().encode(encoding)})
         latin = content.decode().replace("水", "é").encode("latin-1")
         yield Case(f"{name}, Latin-1", read, {FILE: latin}, truth(latin))
-        yield Case(f"{name}, lines end in CR", read, {FILE: text(lines, "\r")}, right)
-        yield Case(f"{name}, tabs", read, {FILE: content.replace(b" ", b"\t")}, right)
-        yield Case(f"{name}, two blanks", read, {FILE: content.replace(b" ", b"  ")}, right)
-        yield Case(f"{name}, blank lines between", read, {FILE: content.replace(b"\n", b"\n\n")}, right)
-        zero = content.replace(b"the", b"t\0e")
-        yield Case(
-            f"{name}, a zero byte in a word", read, {FILE: zero}, right | {"ids": ["t\0e", *WORDS[1:]]}
-        )
+        forms = {
+            "lines end in CR": text(lines, "\r"),
+            "tabs": content.replace(b" ", b"\t"),
+            "two blanks": content.replace(b" ", b"  "),
+            "blank lines between": content.replace(b"\n", b"\n\n"),
+        }
+        yield from each(read, FILE, forms, lambda _: right, f"{name}, ")
+        zero = {FILE: content.replace(b"the", b"t\0e")}
+        yield Case(f"{name}, a zero byte in a word", read, zero, right | {"ids": ["t\0e", *WORDS[1:]]})
         yield Case(f"{name}, no line end at the end", read, {FILE: content[:-1]}, right, accept=True)
         others = " ".join(NUMBERS[0][1:])
         wrong = {one: f"the {one} {others}" for one in ("x", "1,5", "٣", "nan", "1e39")} | {
@@ -95,15 +100,15 @@ def cases() -> Iterator[Case]:
                     changed[3] = line
                 content = text([*lines[: len(lines) - 12], *changed])
                 yield Case(f"{name}, row {at + 1}: {broken}", read, {FILE: content})
-    for name, header in {
+    headers = {
         "d + 1": "12 5",
         "n + 1": "13 4",
         "n = 0": "0 4",
         "10¹² rows": "1000000000000 4",
         "30 digits": "9" * 30 + " 4",
-    }.items():
-        content = text([header, *PLAIN])
-        yield Case(f"header: {name}", read, {FILE: content}, truth(content))
+    }
+    contents = {name: text([header, *PLAIN]) for name, header in headers.items()}
+    yield from each(read, FILE, contents, truth, "header: ")
     phrases = text(["12 4", PLAIN[0].replace("the", "New York"), *PLAIN[1:]])
     named = rows(VALUES, ["New York", *WORDS[1:]])
     yield Case("a word with a blank in it", read, {FILE: phrases}, named)
@@ -116,14 +121,10 @@ def cases() -> Iterator[Case]:
     yield Case("gzipped, but called .vec", read, {FILE: gzip.compress(text(HEADED))})
     yield from places(FILE, read)
     packed = gzip.compress(text(HEADED), mtime=0)
-    for name, content in spoiled(packed, points=(2, 10, 18)):
-        try:
-            unpacked = gzip.decompress(content)
-        except Exception:
-            unpacked = b""
-        yield Case(f"gzip: {name}", space("w.vec.gz"), {"w.vec.gz": content}, truth(unpacked))
-    for name, content in spoiled(text(HEADED), points=(2, 4, 5, 8, 9, 40, len(text(HEADED)) - 2)):
-        yield Case(name, read, {FILE: content}, truth(content))
+    damaged = spoiled(packed, points=(2, 10, 18))
+    yield from each(space("w.vec.gz"), "w.vec.gz", damaged, lambda given: truth(unpacked(given)), "gzip: ")
+    damaged = spoiled(text(HEADED), points=(2, 4, 5, 8, 9, 40, len(text(HEADED)) - 2))
+    yield from each(read, FILE, damaged, truth)
     cells = ["1", "-2.5", "1e3", "nan", "x", "", "1_0", "٣", "1,5", "inf", "+.5", "1e", "--1", "1 2", "\xa01"]
     for number in range(60):
         rng = np.random.default_rng([STATE, number])

@@ -39,7 +39,6 @@ def files(folder):
 
 def test_files_that_are_spaces_with_their_shapes_and_each_loads(folder, monkeypatch):
     np.save(folder / "a.npy", VECTORS)
-    np.savez(folder / "b.npz", vectors=VECTORS)
     save_file({"vectors": VECTORS}, folder / "c.safetensors")
     frame = pd.DataFrame({"w": ["p", "q", "r"], "x": VECTORS[:, 0], "y": VECTORS[:, 1]})
     frame.to_csv(folder / "d.csv", index=False)
@@ -51,7 +50,6 @@ def test_files_that_are_spaces_with_their_shapes_and_each_loads(folder, monkeypa
     found = files(folder)
     assert {name: (entry.n, entry.dimension) for name, entry in found.items()} == {
         "a.npy": (3, 2),
-        "b.npz": (3, 2),
         "c.safetensors": (3, 2),
         "d.csv": (None, None),
         "deep/e.parquet": (3, 2),
@@ -115,8 +113,9 @@ def test_files_in_natural_order_without_what_lies_beside_them(tmp_path):
 @pytest.fixture
 def described(tmp_path):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(4, 3)))
-    lines = ["code,genre,year,note,text", "r1,jazz,1959,,one long line of words here"]
-    lines += [
+    lines = [
+        "code,genre,year,note,text",
+        "r1,jazz,1959,,one long line of words here",
         "r2,rock,1971,x,another long line of words",
         "r3,jazz,NA,x,and one more long line of words",
         "r4,rock,1975,y,the last line of many words",
@@ -126,11 +125,7 @@ def described(tmp_path):
 
 
 def test_columns_of_metadata_without_role_are_on_offer_and_belong_to_their_rows(described):
-    spec = SpaceSpec(
-        "file",
-        str(described / "a.npy"),
-        options=(("metadata", str(described / "meta.csv")),),
-    )
+    spec = SpaceSpec("file", str(described / "a.npy"), options=(("metadata", str(described / "meta.csv")),))
     assert TableColumns(spec).names == ("year", "note")
     year = TableColumns(spec).read("year", load(spec))
     assert year.to_dict() == {"r1": "1959", "r2": "1971", "r3": None, "r4": "1975"}
@@ -142,22 +137,18 @@ def test_encoding_offers_other_columns_of_its_table(tmp_path, make_space):
     path = tmp_path / "news.csv"
     path.write_text("text,label,year\nfirst words,a,1990\nmore words,b,1991\n")
     dataset = DatasetSpec("file", str(path), column="text", label_column="label")
-    encoder = {"kind": "tfidf"}
-    options = {
-        "dataset": json.dumps(dataset.to_json()),
-        "encoder": json.dumps(encoder),
-        "key": "k",
-        "output": "latent",
-    }
-    spec = SpaceSpec("encoding", "news", options=tuple(options.items()))
+
+    def spec_of(dataset):
+        dataset, encoder = json.dumps(dataset.to_json()), json.dumps({"kind": "tfidf"})
+        options = {"dataset": dataset, "encoder": encoder, "key": "k", "output": "latent"}
+        return SpaceSpec("encoding", "news", options=tuple(options.items()))
+
+    spec = spec_of(dataset)
     assert TableColumns(spec).names == ("year",)
     space = make_space(np.eye(2), ids=["news/1", "news/0"])
     assert TableColumns(spec).read("year", space).to_dict() == {"news/1": "1991", "news/0": "1990"}
-    options["dataset"] = json.dumps(with_options(dataset, id_column="text").to_json())
-    spec, space = (
-        SpaceSpec("encoding", "news", options=tuple(options.items())),
-        space.with_columns(ids=["more words", "first words"]),
-    )
+    spec = spec_of(with_options(dataset, id_column="text"))
+    space = space.with_columns(ids=["more words", "first words"])
     assert TableColumns(spec).read("year", space).to_dict() == {"more words": "1991", "first words": "1990"}
     with pytest.raises(SpaceError, match="expected the ids that were encoded"):
         TableColumns(spec).read("year", space.with_columns(ids=["more words", "x"]))
@@ -190,26 +181,14 @@ def test_texts_and_pictures_of_metadata(with_items):
 
 @pytest.mark.filterwarnings("ignore:holes")
 def test_rows_that_are_left_out_shift_nothing(with_items):
-    found = items(with_items / "holes.npy", metadata=str(with_items / "meta.csv"), invalid="drop")["texts"]
-    assert dict(zip(found.ids, found.items(0, 3), strict=True))["d2"] == "text 2"
-    found = items(
-        with_items / "holes.npy",
-        metadata=str(with_items / "meta.csv"),
-        invalid="drop",
-        ids="rows",
-    )["texts"]
-    assert dict(zip(found.ids, found.items(0, 3), strict=True))["2"] == "text 2"
+    options = {"metadata": str(with_items / "meta.csv"), "invalid": "drop"}
+    for more, row in (({}, "d2"), ({"ids": "rows"}, "2")):
+        found = items(with_items / "holes.npy", **options, **more)["texts"]
+        assert dict(zip(found.ids, found.items(0, 3), strict=True))[row] == "text 2"
 
 
 def test_a_table_of_vectors_has_texts_of_its_own(with_items):
-    table = pa.table(
-        {
-            "id": list("wxyz"),
-            "text": ["a b", "c d", None, "g h"],
-            "more": [*"abcd"],
-            "vector": np.eye(4).tolist(),
-        }
-    )
-    parquet.write_table(table, with_items / "own.parquet")
+    texts = {"id": list("wxyz"), "text": ["a b", "c d", None, "g h"], "more": list("abcd")}
+    parquet.write_table(pa.table(texts | {"vector": np.eye(4).tolist()}), with_items / "own.parquet")
     assert items(with_items / "own.parquet")["texts"].items(1, 3) == ["c d", ""]
     assert items(with_items / "own.parquet", text_column="more")["texts"].items(0, 2) == ["a", "b"]

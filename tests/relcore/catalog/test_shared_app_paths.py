@@ -28,9 +28,8 @@ from relcore.encoders.transformers import PretrainedText, content_of_model, mode
 from relcore.runs.store import Store
 from relcore.spaces.space import LatentSpace
 
-TEXTS = "text,label\n" + "".join(
-    f"the {word} of number {row},{row % 2}\n" for row, word in enumerate(["cat", "dog"] * 10)
-)
+LINES = [f"the {word} of number {row},{row % 2}" for row, word in enumerate(["cat", "dog"] * 10)]
+TEXTS = "\n".join(["text,label", *LINES, ""])
 SECRET = "swordfish"
 
 
@@ -62,9 +61,8 @@ def refused(read, *arguments):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("closed", ["uploads/other"])
-def test_files_and_folders_of_others_are_refused_by_every_source(shared, closed):
-    folder = shared / closed
+def test_files_and_folders_of_others_are_refused_by_every_source(shared):
+    folder = shared / "uploads" / "other"
     refused(catalog.load, SpaceSpec("file", str(folder / "vectors.npy")))
     refused(catalog.load, renamed_spec(SpaceSpec("file", str(folder / "vectors.npy")), "0" * 32, "renamed"))
     own = str(shared / "data" / "vectors.npy")
@@ -86,9 +84,8 @@ def test_files_and_folders_of_others_are_refused_by_every_source(shared, closed)
     refused(PooledWords(str(folder / "vectors.npy")).content)
 
 
-@pytest.mark.parametrize("open_", ["uploads/mine"])
-def test_data_folder_and_own_uploads_are_read(shared, open_):
-    folder = shared / open_
+def test_own_uploads_are_read(shared):
+    folder = shared / "uploads" / "mine"
     assert len(catalog.load(SpaceSpec("file", str(folder / "vectors.npy")))) == 4
     assert len(load_dataset(DatasetSpec("file", str(folder / "texts.csv")))) == 20
     assert len(load_dataset(DatasetSpec("folder", str(folder / "pictures")))) == 1
@@ -134,9 +131,9 @@ def test_links_that_lead_out_are_neither_listed_nor_read(shared):
     assert catalog.load(SpaceSpec("file", str(data / "vectors.npy"))).ids.tolist() == ["0", "1", "2", "3"]
 
 
-@pytest.mark.parametrize("where", ["../../secret/pictures/a/one.png"])
-def test_pictures_of_table_stay_in_open_folders(shared, where):
-    rows = [{"bytes": None, "path": "pictures/a/one.png"}, {"bytes": None, "path": where.format(shared)}]
+def test_pictures_of_table_stay_in_open_folders(shared):
+    paths = ("pictures/a/one.png", "../../secret/pictures/a/one.png")
+    rows = [{"bytes": None, "path": path} for path in paths]
     for folder in ("data", "uploads/mine"):
         parquet.write_table(pa.table({"image": pa.array(rows)}), shared / folder / "table.parquet")
         found = load_dataset(DatasetSpec("file", str(shared / folder / "table.parquet")))
@@ -170,19 +167,16 @@ def test_naming_key_of_another_sessions_encoding_does_not_open_it(stored, shared
     theirs = stored("secret")
     refused(catalog.load, theirs)
     own = DatasetSpec("file", str(shared / "data" / "texts.csv"))
-    refused(
-        catalog.load,
-        encoding_spec(own, TfidfSvd(4, min_texts=1), "", theirs.option("key"), "said to be mine"),
-    )
+    key = theirs.option("key")
+    refused(catalog.load, encoding_spec(own, TfidfSvd(4, min_texts=1), "", key, "said to be mine"))
     renamed = renamed_spec(theirs, put_pairing(Store(), [("a", "b")]), "renamed")
     refused(catalog.load, renamed)
 
 
 def test_encoding_through_vectors_of_another_session_does_not_open(stored, shared):
     np.savez(shared / "uploads" / "other" / "words.npz", vectors=np.eye(3), ids=["cat", "dog", "number"])
-    refused(
-        catalog.load, stored("data", PooledWords(str(shared / "uploads" / "other" / "words.npz"), "plain"))
-    )
+    encoder = PooledWords(str(shared / "uploads" / "other" / "words.npz"), "plain")
+    refused(catalog.load, stored("data", encoder))
 
 
 def test_session_opens_what_it_made_though_another_made_it_first(stored):
@@ -197,9 +191,6 @@ def test_entry_that_tells_no_dataset_does_not_open(shared):
     key = put_space(store, LatentSpace(np.eye(4), list("abcd"), name="copy for a worker"))
     spec = encoding_spec(DatasetSpec("digits"), TfidfSvd(4), "", key, "guessed")
     refused(catalog.load, spec)
-    store.put(
-        "a" * 32,
-        {"vectors": np.eye(4)},
-        {"dataset_spec": {"source": "digits"}, "encoder": TfidfSvd(4).to_record()},
-    )
+    metadata = {"dataset_spec": {"source": "digits"}, "encoder": TfidfSvd(4).to_record()}
+    store.put("a" * 32, {"vectors": np.eye(4)}, metadata)
     refused(catalog.load, encoding_spec(DatasetSpec("digits"), TfidfSvd(4), "", "a" * 32, "no encoding"))

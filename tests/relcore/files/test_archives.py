@@ -52,9 +52,7 @@ def test_pictures_keep_their_folders_and_what_is_no_picture_is_left_out(tmp_path
 @pytest.mark.parametrize("names", [("c/x.png", "c/x.png/y.png"), ("c/X.png/d/y.png", "c/x.png", "b/z.png")])
 def test_a_name_of_a_file_and_a_folder_is_refused(tmp_path, names):
     path = packed(tmp_path / "a.zip", **dict.fromkeys(names, png()))
-    with pytest.raises(
-        SpaceError, match=r"a\.zip: expected pictures in folders, got a file and folder of one name"
-    ):
+    with pytest.raises(SpaceError, match=r"a\.zip: .* got a file and folder of one name"):
         unpacked(path, tmp_path / "out")
     assert not [*(tmp_path / "out").iterdir()]
 
@@ -62,15 +60,13 @@ def test_a_name_of_a_file_and_a_folder_is_refused(tmp_path, names):
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "/etc/x.png",
-            "a/../../x.png",
-            "C:\\x.png",
-            "a\\..\\..\\x.png",
-            "./x.png",
-            "a\nb/x.png",
-            "a/" * 20 + "x.png",
-        ),
+        "/etc/x.png",
+        "a/../../x.png",
+        "C:\\x.png",
+        "a\\..\\x.png",
+        "./x.png",
+        "a\nb/x.png",
+        "a/" * 20 + "x.png",
     ],
 )
 def test_a_name_that_could_lead_out_is_refused(tmp_path, name):
@@ -89,10 +85,13 @@ def test_links_bombs_and_too_many_files_are_refused(tmp_path):
     twice = packed(tmp_path / "twice.zip", **{"a.png": png(), "A.png": png()})
     none = packed(tmp_path / "none.zip", **{"a.txt": b"x"})
     (tmp_path / "no.zip").write_bytes(b"PK\x03\x04 and nothing more")
-    for path, got in ((tmp_path / "link.zip", "links"), (large, "a larger one"), (twice, "the same name")):
-        with pytest.raises(SpaceError, match=got):
-            unpacked(path, tmp_path / path.stem)
-    for path, got in ((none, "got none"), (tmp_path / "no.zip", r"no\.zip: expected")):
+    for path, got in (
+        (tmp_path / "link.zip", "links"),
+        (large, "a larger one"),
+        (twice, "the same name"),
+        (none, "got none"),
+        (tmp_path / "no.zip", r"no\.zip: expected"),
+    ):
         with pytest.raises(SpaceError, match=got):
             unpacked(path, tmp_path / path.stem)
 

@@ -14,10 +14,9 @@ from relcore.base.errors import SpaceError
 from relcore.cli import main
 from relcore.files import confined
 from relcore.files.confined_process import landlock_version, refuses_calls
-from relcore.files.reading import descriptions_of, load_space, shape_of
+from relcore.files.reading import descriptions_of, load_space
 from tests.relcore.files import calls, pickled
 from tests.relcore.files.test_on_disk import is_map
-from tests.relcore.files.test_tables import write_every_format
 
 landlock = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 seccomp = pytest.mark.skipif(not refuses_calls(), reason="this system has no seccomp filters")
@@ -36,17 +35,6 @@ def call(name, path, **arguments):
 def path(tmp_path):
     (tmp_path / "x.faiss").write_bytes(b"content")
     return tmp_path / "x.faiss"
-
-
-def test_every_format_reads_the_same_as_in_place(tmp_path, monkeypatch):
-    write_every_format(tmp_path)
-    paths = sorted(tmp_path.glob("x.*"))
-    spaces = [load_space(path) for path in paths]
-    shapes = [shape_of(path) for path in paths]
-    monkeypatch.setenv(confined.CONFINED, "0")
-    assert len(paths) >= 10
-    for path, space, shape in zip(paths, spaces, shapes, strict=True):
-        assert (path, load_space(path).digest, shape_of(path)) == (path, space.digest, shape)
 
 
 def test_large_files_are_mapped_and_decoded_as_in_place(tmp_path, monkeypatch):
@@ -157,12 +145,7 @@ def test_a_small_csv_takes_no_gigabytes(tmp_path):
     ("platform", "version", "refuses", "told"),
     [
         ("linux", 7, True, "limits on memory and time, Landlock 7, seccomp"),
-        (
-            "darwin",
-            0,
-            False,
-            "a limit on time; without Landlock and seccomp, which this system does not offer",
-        ),
+        ("darwin", 0, False, "a limit on time; without Landlock and seccomp, which this system does not"),
     ],
 )
 def test_what_this_system_offers_is_told(platform, version, refuses, told, monkeypatch):

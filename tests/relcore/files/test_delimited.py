@@ -3,9 +3,7 @@ read as pandas does.
 """
 
 import io
-import json
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -22,10 +20,6 @@ def table(tmp_path, text, name="t.csv"):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
-
-
-def roles(path, **choices):
-    return [(column.name, column.role) for column in column_roles(path, Choices(**choices)).columns]
 
 
 @pytest.mark.parametrize(
@@ -66,23 +60,11 @@ def test_roles_before_reading(tmp_path, text, choices, expected):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "w,x\na,1\nb,oops\nc,2\n",
-            r"t\.csv, row 2, column 'x': expected a number, got 'oops'; mend or rename it, .*ignore",
-        ),
-        (
-            "w,x,z\na,1,p\nb,2,q\nc,3,5\n",
-            r"row 3, column 'z': expected text as in other rows, got the number '5'; mend",
-        ),
+        ("w,x\na,1\nb,oops\nc,2\n", r"t\.csv, row 2, column 'x': expected a number, got 'oops'; .*ignore"),
+        ("w,x,z\na,1,p\nb,2,q\nc,3,5\n", r"row 3, column 'z': expected text .*, got the number '5'; mend"),
         ("a,b,x\np,q,1\n", r"t\.csv: expected one column of ids, got 'a', 'b'; choose it with id_column"),
-        (
-            "w,x,x\na,1,2\n",
-            r"expected distinct column names, got 'x' more than once \(columns 2, 3\); rename",
-        ),
-        (
-            "a,5,17\nb,1,2\n",
-            r"line 1: expected the names of the columns, got numbers: 'a', '5', '17'; add a line",
-        ),
+        ("w,x,x\na,1,2\n", r"expected distinct column names, got 'x' .* \(columns 2, 3\); rename"),
+        ("a,5,17\nb,1,2\n", r"line 1: expected the names .*, got numbers: 'a', '5', '17'; add a line"),
         ("id,x,count\na,1,\n", r"row 1: expected whole numbers as counts, .* got ''"),
     ],
 )
@@ -92,16 +74,13 @@ def test_no_guess_names_place_and_remedy(tmp_path, text, message):
 
 
 def test_ids_that_are_mostly_numbers_further_down_are_not_guessed(tmp_path):
-    path = table(
-        tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row < 120 else row},{row}\n" for row in range(400))
-    )
+    lines = "".join(f"{f'w{row}' if row < 120 else row},{row}\n" for row in range(400))
+    path = table(tmp_path, f"w,x\n{lines}")
     with pytest.raises(SpaceError, match=r"row 1, column 'w': expected a number, got 'w0'; .*id_column"):
         load_space(path)
     assert load_space(path, id_column="w").ids[-1] == "399"
-    few = table(
-        tmp_path, "w,x\n" + "".join(f"{f'w{row}' if row != 300 else 1984},{row}\n" for row in range(400))
-    )
-    assert load_space(few).ids[300] == "1984"
+    lines = "".join(f"{f'w{row}' if row != 300 else 1984},{row}\n" for row in range(400))
+    assert load_space(table(tmp_path, f"w,x\n{lines}")).ids[300] == "1984"
 
 
 @pytest.mark.parametrize(
@@ -118,16 +97,9 @@ def test_ids_that_are_mostly_numbers_further_down_are_not_guessed(tmp_path):
         ("word,x,y\nßa,1.5,2\nb,.123,-3\n".encode(), "", ["ßa", "b"], ""),
     ],
 )
-@pytest.mark.parametrize("confined", ["0"])
-def test_encoding_delimiter_and_decimal_comma_are_found_and_told(
-    tmp_path, monkeypatch, content, chosen, ids, note, confined
-):
-    monkeypatch.setenv("RELSCOPE_CONFINED", confined)
-    path = tmp_path / "t.csv"
-    path.write_bytes(content)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        space = load_space(path, encoding=chosen)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_encoding_delimiter_and_decimal_comma_are_found_and_told(tmp_path, content, chosen, ids, note):
+    space = load_space(table(tmp_path, content), encoding=chosen)
     assert space.ids.tolist() == ids
     np.testing.assert_allclose(space.vectors, [[1.5, 2], [0.123, -3]], rtol=1e-6)
     assert re.search(note, space.note)
@@ -140,12 +112,11 @@ NUMBERED = "id,price,label,v0,v1,v2,year\na,10,p,1,2,3,1990\nb,20,q,4,5,6,1991\n
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
 def test_numbers_outside_numbered_run_are_left_out_and_named(tmp_path, suffix):
     frame, path = pd.read_csv(io.StringIO(NUMBERED)), tmp_path / f"t{suffix}"
-    if suffix == ".parquet":
-        frame.to_parquet(path)
-    elif suffix == ".jsonl":
-        frame.to_json(path, orient="records", lines=True)
-    else:
-        path.write_text(NUMBERED)
+    {
+        ".csv": lambda: frame.to_csv(path, index=False),
+        ".parquet": lambda: frame.to_parquet(path),
+        ".jsonl": lambda: frame.to_json(path, orient="records", lines=True),
+    }[suffix]()
     with pytest.warns(UserWarning, match=rf"t\{suffix}: 'price', 'year' left out, numbers beside v0 … v2"):
         space = load_space(path)
     assert space.vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
@@ -169,22 +140,17 @@ def test_vectors_as_lists_are_read(tmp_path, name, text):
 
 
 def test_texts_of_objects_that_look_like_times_stay_as_they_are(tmp_path):
-    path, days = tmp_path / "t.jsonl", ["1999-01-01", "2000-12-31T10:00:00Z"]
-    rows = [
-        {"id": day, "label": days[0], "v": [at, 1.5], "more": {"on": [day]}} for at, day in enumerate(days)
-    ]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    space = load_space(path)
+    days = ["1999-01-01", "2000-12-31T10:00:00Z"]
+    row = '{"id": "%s", "label": "1999-01-01", "v": [%d, 1.5], "more": {"on": ["%s"]}}\n'
+    lines = "".join(row % (day, at, day) for at, day in enumerate(days))
+    space = load_space(table(tmp_path, lines, "t.jsonl"))
     assert (space.ids.tolist(), space.labels.tolist()) == (days, days[:1] * 2)
     assert space.vectors.tolist() == [[0, 1.5], [1, 1.5]]
 
 
 def test_text_of_no_likely_encoding_is_refused_until_it_is_chosen(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes("слово,x,y\nвесна,1,2\n".encode("cp1251"))
-    with pytest.raises(
-        SpaceError, match=r"t\.csv, line 1: expected text in UTF-8.*choose its encoding .*'cp1251'"
-    ):
+    path = table(tmp_path, "слово,x,y\nвесна,1,2\n".encode("cp1251"))
+    with pytest.raises(SpaceError, match=r"t\.csv, line 1: expected text in UTF-8.*'cp1251'"):
         load_space(path)
     with pytest.raises(SpaceError, match=r"encoding: expected one of .*'rot13'"):
         load_space(path, encoding="rot13")

@@ -50,36 +50,26 @@ def test_session_file_gives_ids_and_digests_of_source_and_target(tmp_path):
 def test_rows_of_space_with_other_content_are_refused():
     other = LatentSpace(2 * np.eye(4), SPACE.ids, name="first")
     assert CHOSEN.rows_in(SPACE).tolist() == [2, 0]
-    with pytest.raises(
-        SpaceError, match=f"expected one of the spaces 'first' .*got 'first' .{other.digest[:8]}"
-    ):
+    with pytest.raises(SpaceError, match=f"one of the spaces 'first' .*got 'first' .{other.digest[:8]}"):
         CHOSEN.rows_in(other)
     with pytest.raises(SpaceError, match="got 1 unknown: 'z'"):
         Selection(("z",)).rows_in(SPACE)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    ["{", "[" * 100_000, session_file(selection="ab")],
-    ids=lambda wrong: str(wrong)[:60],
-)
+@pytest.mark.parametrize("wrong", ["{", session_file(selection="ab")], ids=["damaged", "a text"])
 def test_anything_else_is_refused_with_what_was_expected(tmp_path, wrong):
     file = written(tmp_path / "x.json", wrong)
-    with pytest.raises(
-        SpaceError,
-        match=r"x.json'.*: expected a session file of the app",
-    ):
+    with pytest.raises(SpaceError, match=r"x.json'.*: expected a session file of the app"):
         read_selection(file)
 
 
-def test_script_of_docs_scores_each_selection(tmp_path):
+def test_script_of_docs_scores_a_selection(tmp_path):
     vectors = np.array([[1, 0], [2, 0], [0, 3], [-1, 0]], dtype=np.float32)
     np.save(tmp_path / "first.npy", vectors)
     space = load_space(tmp_path / "first.npy")
-    for rows, cosine in (([0, 1], 1), ([0, 2], 0.5)):
-        (tmp_path / "chosen.csv").write_text("\n".join(["id", *space.ids[rows], ""]))
-        command = [sys.executable, SCRIPT, "first.npy", "chosen.csv"]
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert ran.stdout.split()[-1] == f"{cosine:.3f}"
+    (tmp_path / "chosen.csv").write_text("\n".join(["id", *space.ids[[0, 2]], ""]))
+    command = [sys.executable, SCRIPT, "first.npy", "chosen.csv"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-1] == "0.500"
     told = f"python {SCRIPT.relative_to(ROOT)} first.npy"
     assert told in (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")

@@ -1,91 +1,33 @@
 """Tables and what holds for every format: types, ids, labels, counts, rows that are left out."""
 
 import datetime
-import gzip
 from decimal import Decimal
 
-import faiss
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from gensim.models import KeyedVectors
-from safetensors.numpy import save_file
 
 from relcore.base.errors import SpaceError
 from relcore.files import tables
 from relcore.files.formats import checked_counts, checked_ids
-from relcore.files.reading import column_roles, load_space
-
-
-def write(frame, path, index=False):
-    if path.suffix == ".parquet":
-        frame.to_parquet(path, index=index)
-    else:
-        frame.to_csv(path, index=index, sep="\t" if path.suffix == ".tsv" else ",")
-    return path
+from relcore.files.reading import load_space
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_batches_join_without_seam_and_stop_at_limit(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(tables, "BLOCK_BYTES", 2_000)
     monkeypatch.setattr(tables, "_BATCH_ROWS", 70)
-    frame = pd.DataFrame(
-        {"w": [f"w{i}" for i in range(1_000)], "x": np.arange(1_000.0), "y": -np.arange(1_000.0)}
-    )
-    path = write(frame, tmp_path / f"t{suffix}")
+    frame, path = pd.DataFrame({"x": np.arange(1_000.0), "y": -np.arange(1_000.0)}), tmp_path / f"t{suffix}"
+    frame.insert(0, "w", [f"w{i}" for i in range(1_000)])
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     for limit in (None, 69, 70, 71, 500):
         space = load_space(path, limit=limit)
         np.testing.assert_array_equal(space.vectors[:, 1], -np.arange(limit or 1_000))
         assert space.ids[-1] == f"w{len(space) - 1}"
     with pytest.raises(SpaceError, match="more than max_bytes = 4 kB"):
         load_space(path, max_bytes=4_000)
-
-
-X = pa.array([1.0, 2.0])
-
-
-@pytest.fixture
-def written(tmp_path):
-    def write(columns, **options):
-        path = tmp_path / "t.parquet"
-        parquet.write_table(pa.table(columns), path, **options)
-        return path
-
-    return write
-
-
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [
-        (pa.array([Decimal("1.25"), Decimal("-3.50")], pa.decimal128(9, 2)), [1.25, -3.5]),
-        (pa.array([1.5, 2.5]).dictionary_encode(), [1.5, 2.5]),
-        (pa.array(np.array([1.5, 2.5], np.float16)), [1.5, 2.5]),
-        (pa.array([2**39, 1], pa.uint64()), [2.0**39, 1]),
-    ],
-)
-def test_types_of_numbers_are_dimensions(written, column, values):
-    path = written({"id": ["a", "b"], "y": column})
-    assert [one.role for one in column_roles(path).columns] == ["ids", "dimension"]
-    assert load_space(path).vectors[:, 0].tolist() == values
-    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), column)
-    if not pa.types.is_dictionary(column.type):
-        assert load_space(written({"id": ["a", "b"], "y": lists})).vectors[:, 0].tolist() == values
-
-
-@pytest.mark.parametrize(
-    ("ids", "expected"),
-    [
-        (pa.array([b"w0", b"\xc3\xa9"]), ["w0", "é"]),
-        (pa.array([2**53 + 1, 2**63 - 1]), ["9007199254740993", "9223372036854775807"]),
-        (pa.array([2**64 - 1, 0], pa.uint64()), ["18446744073709551615", "0"]),
-        (pa.array([datetime.date(2020, 1, 2), datetime.date(2020, 1, 3)]), ["2020-01-02", "2020-01-03"]),
-    ],
-)
-def test_ids_of_any_type(written, ids, expected):
-    space = load_space(written({"id": ids, "x": X, "label": ids}))
-    assert space.ids.tolist() == space.labels.tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -96,10 +38,6 @@ def test_ids_of_any_type(written, ids, expected):
             "column 'y': expected numbers or text, got true and false; mend or rename it, .*ignore",
         ),
         (
-            pa.array(["1.5", "2.5"]),
-            "row 1, column 'y': expected text as in other rows, got the number '1.5'; mend or rename",
-        ),
-        (
             pa.ExtensionArray.from_storage(
                 pa.fixed_shape_tensor(pa.float32(), (2, 1)),
                 pa.array([[1, 2], [3, 4]], pa.list_(pa.float32(), 2)),
@@ -108,8 +46,9 @@ def test_ids_of_any_type(written, ids, expected):
         ),
     ],
 )
-def test_types_that_might_be_dimensions_are_not_dropped(written, column, message):
-    path = written({"id": ["a", "b"], "x": X, "y": column})
+def test_types_that_might_be_dimensions_are_not_dropped(tmp_path, column, message):
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "y": column}), path)
     with pytest.raises(SpaceError, match=rf"t\.parquet, .*{message}"):
         load_space(path)
     assert load_space(path, ignore=["y"]).dimension == 1
@@ -121,6 +60,7 @@ def test_types_that_might_be_dimensions_are_not_dropped(written, column, message
         (["a", "A", "é", "e\u0301", "a\nb", "a\tb", "NA", "nan", "\x85"], None),
         ([7, 2**53 + 1, -1], ["7", "9007199254740993", "-1"]),
         ([Decimal("2.00"), np.int64(4), np.str_("x")], ["2", "4", "x"]),
+        ([datetime.date(2020, 1, 2), "é".encode()], ["2020-01-02", "é"]),
     ],
 )
 def test_ids_as_they_were_meant(given, ids):
@@ -178,26 +118,3 @@ def test_duplicate_ids_are_error_or_first_is_kept(table):
     with pytest.warns(UserWarning, match="left out 1 of 3 rows with ids seen before"):
         space = load_space(path, duplicates="first")
     assert (list(space.ids), list(space.labels)) == (["a", "b"], ["p", "q"])
-
-
-def write_every_format(folder):
-    vectors = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
-    model = KeyedVectors(3)
-    model.add_vectors(list("abcd"), vectors)
-    model.save_word2vec_format(str(folder / "x.bin"), binary=True)
-    model.save_word2vec_format(str(folder / "x.vec"))
-    (folder / "x.vec.gz").write_bytes(gzip.compress((folder / "x.vec").read_bytes()))
-    np.save(folder / "x.npy", vectors)
-    np.savez_compressed(folder / "x.npz", vectors=vectors, ids=np.array(list("abcd")))
-    save_file(
-        {"vectors": vectors, "ids": np.frombuffer(b"a\nb\nc\nd", dtype=np.uint8)}, folder / "x.safetensors"
-    )
-    frame = pd.DataFrame(vectors, columns=list("xyz"), index=pd.Index(list("abcd"), name="id")).reset_index()
-    frame.to_csv(folder / "x.csv", index=False)
-    frame.to_parquet(folder / "x.parquet", index=False)
-    index = faiss.IndexFlatL2(3)
-    index.add(vectors)
-    faiss.write_index(index, str(folder / "x.faiss"))
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    with pa.OSFile(str(folder / "x.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
