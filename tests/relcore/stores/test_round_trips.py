@@ -33,7 +33,7 @@ def there(request, tmp_path_factory):
 
 
 def test_rows_come_back_as_they_were_written_from_any_row_on(there):
-    kind, place, rows = there
+    _, place, rows = there
     with open_index(place) as index:
         assert (index.n, index.width) == (N, WIDTH)
         every, found, truth = ids_of(index), whole(index), in_order(rows)
