@@ -24,7 +24,7 @@ from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 from relcore.stores.index import StoredRows, StorePlace, Target, write_index
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
-from tests.relcore.migrate.adapters import NEW, Made, pairs
+from tests.relcore.migrate.planted import NEW, Made, pairs
 
 KEYS = [digest_of("entry", number) for number in range(40)]
 

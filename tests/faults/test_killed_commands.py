@@ -30,7 +30,7 @@ from relcore.migrate.adapters import card_of
 from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import open_index, parse_place
 from tests.faults import victims
-from tests.relcore.migrate.adapters import NEW, Made, pairs
+from tests.relcore.migrate.planted import NEW, Made, pairs
 from tests.relcore.sharded.folders import write_npy
 from tests.relcore.stores.stores import whole
 from tests.waiting import until

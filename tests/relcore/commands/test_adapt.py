@@ -7,7 +7,7 @@ from relcore.cli import main
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import CardScore, card_of
 from relcore.stores.index import open_index, parse_place
-from tests.relcore.migrate.adapters import Made, pairs
+from tests.relcore.migrate.planted import Made, pairs
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from relcore.files.reading import load_space
 from relcore.migrate import adapters as export
 from relcore.sharded.space import ShardedSpace
 from tests.hostile import model_folders
-from tests.relcore.migrate.adapters import Made, pairs
+from tests.relcore.migrate.planted import Made, pairs
 
 BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickler allocate gigabytes
 
