@@ -172,7 +172,7 @@ def full(disk):
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("inputs"), np.random.default_rng(0)
-    adapter = Made("affine").fit(*pairs())
+    adapter = Made().fit(*pairs())
     export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
     rows = rng.normal(size=(400, NEW)).astype(np.float32)
     for name in ("rows", "noisy"):

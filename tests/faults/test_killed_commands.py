@@ -46,7 +46,7 @@ def rows():
 
 def sources(folder):
     """What the commands read."""
-    adapter = Made("affine").fit(*pairs())
+    adapter = Made().fit(*pairs())
     adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
     np.savez(folder / "rows.npz", vectors=rows(), ids=IDS)
     for name, n in (("rows", N), ("few", FEW)):
@@ -65,7 +65,7 @@ def adapted(text, n=N):
         with open_index(type(place)(place.kind, str(folder / place.where), place.table)) as index:
             found = whole(index, 4096)
         assert found.ids == IDS[:n]
-        expected = Made("affine").fit(*pairs()).transform(rows()[:n])
+        expected = Made().fit(*pairs()).transform(rows()[:n])
         np.testing.assert_allclose(found.vectors, expected, atol=2e-5)
 
     return check

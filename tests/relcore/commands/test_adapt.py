@@ -13,7 +13,7 @@ from tests.relcore.migrate.planted import Made, pairs
 @pytest.fixture
 def bridge(tmp_path):
     new, old = pairs()
-    adapter = Made("projected").fit(new, old)
+    adapter = Made(projected=True).fit(new, old)
     scores = [CardScore("nDCG@10", 0.4123, 0.39, 0.43, 225)]
     card = card_of(adapter, new, old, method="made", new_model="MiniLM", scores=scores, commit="a8e5362")
     adapter_file.export(adapter, card, tmp_path / "bridge")

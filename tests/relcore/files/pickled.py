@@ -103,7 +103,7 @@ def faiss_file():
 def adapter_file(folder, pickled):
     path = folder / export.FILE
     if pickled is None:
-        made, (new, old) = Made("affine"), pairs()
+        made, (new, old) = Made(), pairs()
         made.fit(new, old)
         export.write_adapter(made, export.card_of(made, new, old, method="made"), path)
     else:
