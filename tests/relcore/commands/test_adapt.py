@@ -26,7 +26,7 @@ def test_an_adapter_alone_shows_its_card(bridge, tmp_path, capsys):
     assert main(["adapt", str(tmp_path / "bridge")]) == 0
     sentence, _, _, score = capsys.readouterr().out.splitlines()
     assert sentence.startswith(
-        "made (kind projected): MiniLM, 12 numbers per row → old model, 9; searched at width 7; fitted on 40"
+        "made (projected True): MiniLM, 12 numbers per row → old model, 9; searched at width 7; fitted on 40"
         " pairs (new "
     )
     assert sentence.endswith("a8e5362.")
