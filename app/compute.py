@@ -339,7 +339,7 @@ def more_score(
     split = comparison.held_out(pair, anchors, pane)
     scores = comparison.score_pair(*rows, split, k=k, metrics=(metric,))
     if metric not in scores:
-        raise SpaceError("expected spaces that it can compare, got two with other widths or too few labels")
+        raise SpaceError("expected spaces with the widths and labels that this score needs, got others")
     return scores[metric]
 
 

@@ -127,7 +127,7 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         formats.caption(about)
     if atlas:
         with formats.expander("How to open the table in Embedding Atlas", icon=":material/terminal:"):
-            st.caption(f"It has all columns, both maps and the {NEIGHBOURS} nearest rows. The command:")
+            st.caption(f"It has all columns, both maps and each row's {NEIGHBOURS} nearest rows. Open it by:")
             st.code(how_to_open(figure.filename("parquet")), language=None, wrap_lines=True)
     with formats:
         _say_what_failed(failed)

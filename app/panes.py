@@ -261,7 +261,7 @@ def show(
     scene, view = drawing.found
     if len(single):
         scene = replace(
-            scene, caption=f"Ring: found in both models, dashed: in one; {scene.caption.partition('; ')[2]}"
+            scene, caption=f"Ring: found in both models; dashed: in one; {scene.caption.partition('; ')[2]}"
         )
     with st.container(key="panes"):
         linked_scatter(

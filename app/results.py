@@ -130,7 +130,7 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
             key=f"results.here-{key[:8]}",
             type="tertiary",
             icon=":material/play_arrow:",
-            help="Computes it again on this machine, and shows that result from then on.",
+            help="Computes the result again on this machine, and then shows the new one.",
             on_click=_keys(_HERE).add,
             args=(key,),
         )

@@ -142,7 +142,7 @@ def first_workspace() -> Workspace:
     query, new = _settings(), new_workspace()
     if query.get("anchors") == _BY_HAND:
         session.announce(
-            "This link was made with anchors chosen by hand, which it does not hold. Ask its sender for the"
+            "This link does not contain its anchors, which were chosen by hand. Ask its sender for the"
             " session file (Session, Save session)."
         )
     former = {"inversion": InversionSpec(), "panes": GRID} if query else {}

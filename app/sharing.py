@@ -45,8 +45,8 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
                 write(made / path.name, content)
         except NotWritten as error:
             raise SpaceError(
-                f"{path.name[:200]}: expected to keep this upload, got: {error.strerror}; free some space on"
-                " the disk of the uploads, or set TMPDIR to a folder on another one"
+                f"{path.name[:200]}: expected to save this upload, got: {error.strerror}; free some space on"
+                " the disk of the uploads, or set TMPDIR to a folder on another disk"
             ) from error
     return path
 
@@ -61,8 +61,8 @@ def make_folder(folder: Path) -> Path:
     about = root.lstat()
     if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
         raise SpaceError(
-            f"{root}: expected a folder that this account made for uploads, got one of somebody else; remove"
-            " it, or set TMPDIR to a folder of your own"
+            f"{root}: expected a folder that this account made for uploads, got another account's; remove it,"
+            " or set TMPDIR to a folder of your own"
         )
     root.chmod(0o700)
     folder.mkdir(mode=0o700, exist_ok=True)

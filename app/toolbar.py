@@ -186,7 +186,7 @@ def _models(workspace: Workspace) -> None:
         st.button(f"Remove {plain_name(labels[spec])}", key=f"models.remove-{number}", **look, **given)
     if len(workspace.models) == MOST_MODELS:
         return
-    help_ = f"Shows a model beside the pair, up to {MOST_MODELS} in all"
+    help_ = f"Shows a model beside the pair, up to {MOST_MODELS} models in all"
     look = {"icon": ":material/add:", "type": "tertiary", "help": help_}
     with menu("Add model", f"models.add-{len(workspace.models)}", **look) as is_open:
         if not is_open:
@@ -202,7 +202,7 @@ def _models(workspace: Workspace) -> None:
             st.caption(f"{counted(n, 'row')} in all models")
         if not fits:
             st.caption("No other model in this session has these rows. A third model needs the same ids.")
-        st.caption(f"More than {MOST_MODELS} models at once: Connect, Universe.")
+        st.caption(f"To compare more than {MOST_MODELS} models: Connect, Universe.")
         if st.button("Load or encode a model", key="models.data", icon=":material/database:"):
             go(DATA)
         if left := [spec for spec in others if spec not in fits]:
@@ -226,7 +226,7 @@ def _pair_with_caption(
         st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
         return None
     except SpaceError:  # the page shows the error, and the choosers can be used
-        st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
+        st.caption(":material/link_off: These two spaces cannot be compared. Choose another space.")
         return None
     source, target = pair.source.dimension, pair.target.dimension
     unknown = _is_unpaired(workspace, pair)
@@ -235,7 +235,7 @@ def _pair_with_caption(
     if not pair.others:
         facts.append(f"{source} d" if source == target else f"{source} d and {target} d")
     if pair.n_source_only or pair.n_target_only:
-        facts.append(f"left out: {pair.n_source_only:,} and {pair.n_target_only:,} without a partner")
+        facts.append(f"without a partner, left out: {pair.n_source_only:,} and {pair.n_target_only:,} rows")
     st.caption(" · ".join(facts), width="content")
     with notes:
         _notes(workspace, pair)
@@ -249,7 +249,7 @@ def _is_unpaired(workspace: Workspace, pair: Match) -> bool:
 def _notes(workspace: Workspace, pair: Match) -> None:
     if isinstance(pair.ids, GuessedIds):
         n = f"{len(pair.ids.marks):,}"
-        st.caption(f":material/hub: Pairs found by Link, {n} of them confirmed; only these are scored.")
+        st.caption(f":material/hub: Pairs found by Link. Only the {n} confirmed ones are scored.")
     ends = workspace.source, workspace.target
     if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
         rows = counted(len(removed), "removed suspect is", "removed suspects are")
@@ -311,7 +311,7 @@ def _session_file(workspace: Workspace) -> None:
             " address bar is a link to this view."
         )
         new = {"icon": ":material/add:", "on_click": saving.start_new, "width": "stretch"}
-        st.button("Start a new session", help="You can undo it, as any other step.", **new)
+        st.button("Start a new session", help="Can be undone, as any other step.", **new)
         if steps := [plain_name(step) for step, _ in session.history().steps[0]]:
             latest = "; ".join(steps[: -_STEPS_SHOWN - 1 : -1])
             st.caption(f":material/undo: {counted(len(steps), 'step')} to undo. The latest: {latest}.")

@@ -154,9 +154,8 @@ def strategy_choosers(pair: Match, key: str) -> None:
         step=10,
         help=(
             "More anchors distinguish more rows, and leave fewer rows to be scored. The papers use 300 for"
-            " words. Here it is a fifth of the rows where these are few."
-            " For another number, random and k-means choose all anchors again. To add a few, search or draw"
-            " with the lasso."
+            " words; of few rows, a fifth is usual. If you change the number, random and k-means choose all"
+            " anchors again. To add a few, search or draw with the lasso."
         ),
     )
 

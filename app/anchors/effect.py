@@ -58,7 +58,7 @@ def draw(workspace: Workspace, pair: Match) -> None:
         change, help_ = moved.get(metric), score.describe()
         step = step_between(before[metric], score, change) if change and metric in before else None
         if change:
-            help_ += f". Change, on rows that were never anchors in either set: {change.describe()}"
+            help_ += f". Change, on rows that are anchors in neither set: {change.describe()}"
         if metric == first:
             help_ += f". Representation: {form}. {_ABOUT}"
         steps.append(step)
@@ -90,7 +90,7 @@ def _anchors_in_words(workspace: Workspace) -> str:
 _SAME = "The share of the held-out rows whose nearest row in the other space is the same row."
 _ABOUT = (
     "Only held-out rows are scored, never an anchor. An arrow shows the change since the previous anchors,"
-    " if its 95 % interval (paired, at most {compute.DIFFERENCE_ROWS:,} rows) excludes 0. Only this score"
-    " has a colour: cosine and CKA can rise"
-    " with fewer anchors, although fewer neighbours are found."
+    f" if its 95 % interval (paired, at most {compute.DIFFERENCE_ROWS:,} rows) excludes 0. The arrows of"
+    " cosine and CKA have no colour, because with fewer anchors these scores can rise although fewer"
+    " neighbours are found."
 )

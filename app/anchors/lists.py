@@ -39,7 +39,7 @@ def pickers(workspace: Workspace, pair: Match) -> None:
                 key="anchors.find",
                 on_change=_find,
                 args=(pair, items),
-                help=("Selects the items found, like the lasso; the inspector adds or removes them."),
+                help="Selects the items found. The inspector adds them to the anchors or removes them.",
                 width=280,
             )
 

@@ -41,8 +41,7 @@ def audit(workspace: Workspace, pair: Match) -> None:
         st.markdown(
             f"**{plain(outcome.headline)}** A suspect agrees no better than anchors that are mismatched on"
             f" purpose. On average, at most {100 * task.false_share:.0f} % of the suspects are right pairs,"
-            f" unless some right pairs differ from the others. Wrong"
-            " pairs that agree by chance are not found."
+            " if all right pairs agree about equally well. Wrong pairs that agree by chance are not found."
         )
     else:
         messages.warning(outcome.headline)
@@ -84,7 +83,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
             type="primary",
             on_click=session.remove_suspects,
             args=(ids,),
-            help="Removes all suspects except pinned anchors. No page scores removed rows. You can undo it.",
+            help="Removes all suspects except pinned anchors. No page scores removed rows. Can be undone.",
         )
         for label, icon, call in (
             ("Remove", ":material/delete:", session.remove_suspects),
@@ -121,8 +120,8 @@ def _scores(outcome: AuditOutcome) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     rows_scored = counted(next(iter(before.values())).n, "held-out row")
     caption(
-        f"Relative scores on the same {rows_scored}; none is an anchor or a suspect. The change has the 95 %"
-        f" interval of the paired difference. No page scores suspects that you remove."
+        f"Both columns: relative scores on the same {rows_scored}; none is an anchor or a suspect. Change:"
+        " with the 95 % interval of the paired difference. No page scores suspects that you remove."
         if after
         else f"Relative scores on {rows_scored}; none is an anchor."
     )
@@ -172,8 +171,8 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
     st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
     caption(
         "All rows are centred and scaled to length 1. A large condition number means that inverting a space"
-        " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets for the"
-        " same number of random anchors."
+        " amplifies noise. Coverage is the mean cosine of a row to its nearest anchor; in brackets, that of"
+        " the same number of random anchors."
     )
     rows = [(name, *ids) for name, diagnostics in by_name.items() for ids in diagnostics.near_duplicates]
     if rows:

@@ -89,7 +89,7 @@ _POSITIONS = {
     TWO: ("By two anchors", "The axes are the similarities to ★1 and ★2."),
 }
 _SWITCH = (OWN, "absolute", "relative")
-_NO_AXES = "Their dimensions differ: they share no axes."
+_NO_AXES = "The spaces have different dimensions, so they share no axes."
 
 
 def switch(workspace: Workspace, pair: Match) -> None:
@@ -189,7 +189,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             ),
             options=["pivots", "all"],
             format_func={"pivots": EXAMPLES, "all": "All"}.get,
-            help=f"Only the examples and their neighbourhoods, or all {counted(len(pair), 'row')}",
+            help=f"Draw only the examples and their neighbourhoods, or all {counted(len(pair), 'row')}",
             required=True,
         )
         _second_row_chooser(workspace)
@@ -244,8 +244,8 @@ def _further_choosers(workspace: Workspace) -> None:
             "keep the orientation" if value else "orientation as computed", oriented=value
         ),
         help=(
-            "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off: as"
-            " computed. It changes the display only."
+            "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off:"
+            " maps as computed. Changes the display only."
         ),
     )
     bound(

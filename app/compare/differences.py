@@ -42,11 +42,10 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     look["column_config"]["neighbours kept"] = progress
     brushing_table(shown, "differences.rows", height=300, **look)
     caption(
-        "First the rows that changed most, then those that changed least. Click the head of a column to"
-        " sort. Jaccard"
-        f" overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces"
-        f" (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to mark"
-        " them in the panes."
+        "The rows that changed most stand first, then the rows that changed least. Click a column's head to"
+        f" sort. Neighbours kept: Jaccard overlap of a row's {min(50, len(pair) - 1)} nearest neighbours in"
+        f" the two absolute spaces (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown."
+        " Select rows to mark them in the panes."
     )
     # Match only the pair, without further models, as the exported recipe does.
     _differences(workspace, compute.matched_pair(workspace.source, workspace.target))
@@ -151,10 +150,7 @@ def _lead(result: FoundDifferences, task: Differences) -> str:
     first, text = (judged or result.groups)[0], summary(result, task.groups)
     if first.significant:
         return f"{text}. First: {'; '.join(group.name for group in result.moved[:3])}."
-    return (
-        f"{text}. The lowest is {first.name}: {short(first.agreement)} of its neighbours kept,"
-        f" {p_in_words(first)}."
-    )
+    return f"{text}. Lowest agreement: {first.name}, {short(first.agreement)}, {p_in_words(first)}."
 
 
 def _circumstances(result: FoundDifferences, task: Differences) -> str:
@@ -165,11 +161,10 @@ def _circumstances(result: FoundDifferences, task: Differences) -> str:
     small = f" Groups with fewer than {LEAST_ROWS} compared rows are left out: {result.left_out}."
     return (
         f"Agreement: Jaccard overlap of each row's {result.k} nearest neighbours in the two {where}, for"
-        f" {compared}. Bars: 95 % band of a group if every row got the same noise (noise costs dense groups"
-        " more neighbours). A group moved if no such noise explains it: in the source, in the target, or in"
-        " both. The cause is not tested: it may be more noise, wrong pairs, or a change that affects some"
-        " groups more than others. p is corrected for the number of"
-        f" groups.{small if result.left_out else ''}"
+        f" {compared}. Bars: 95 % band of a group if every row got the same noise (dense groups lose more"
+        " neighbours by noise). A group moved, in one space or in both, if no such noise explains its"
+        " agreement. The cause is not tested: more noise, wrong pairs, or a change that affects some groups"
+        f" more than others. p is corrected for the number of groups.{small if result.left_out else ''}"
     )
 
 
@@ -195,7 +190,7 @@ def _detail(workspace: Workspace, pair: Match, result: FoundDifferences, place: 
         {"id": list(group.examples), "agreement": list(map(agreement.get, group.examples))}
     )
     shown, look = with_items(workspace, examples)
-    st.caption("Its rows that lost most neighbours, compared with what was expected:")
+    st.caption("Rows of this group that lost most neighbours, compared with the expected loss:")
     brushing_table(shown, "differences.examples", **look)
     if not group.source_anchors:
         return

@@ -190,7 +190,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     rows = counted(len(pair), "word" if is_words else "row")
     if isinstance(pair.ids, GuessedIds):
         n = counted(scores["mrr"].n, "confirmed pair")
-        return f"Link paired {rows}. Only the {n} are scored; Link also started from those that you gave."
+        return f"Link paired {rows}. Only the {n} are scored."
     if _is_paired_by_order(workspace):
         return "Paired by row order."
     if not models.others:

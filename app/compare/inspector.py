@@ -28,7 +28,7 @@ from relcore.spaces.space import Match, distinct_names, short_names
 from relcore.spaces.split import row_keys
 
 LIMIT_HELP = (
-    f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."
+    f"The app takes at most {MOST_ANCHORS:,} anchors, so these are drawn at random, always the same ones."
 )
 FULL_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. Remove one first."
 
@@ -154,15 +154,13 @@ def _neighbours(pair: Match, identifier: str) -> None:
     anchors = compute.needed_anchors(form, workspace.anchors)
     n = counted(len(workspace.anchors), "anchor")
     by = "their own vectors, centred" if form == "absolute" else f"similarities to {n}"
-    caption(f"{k} nearest rows, {form}: by cosine of {by}. Shaded: in both.")
+    caption(f"{k} nearest rows, {form}: by cosine of {by}. Shaded: in both lists.")
     near = neighbours_of(pair, identifier, k, form, anchors, workspace.projection)
     for side, space in (("source", pair.source), ("target", pair.target)):
         rows = space.vectors[space.rows([identifier, *near[side]])]
         if n := int((rows[1:] == rows[0]).all(axis=1).sum()):
             same = f"All {k} have" if n == k else f"{n} of the {k} {'has' if n == 1 else 'have'}"
-            st.caption(
-                f"{same} the same vector as this row in {plain(space.name)}, which cannot tell them apart."
-            )
+            st.caption(f"{same} the same vector as this row in {plain(space.name)}.")
     st.html(neighbours_html(pair, near))
 
 
@@ -275,7 +273,7 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
     n = int(found.ranking.found[:, 0].sum())
     by = "; ".join(f"{plain(name)}: by {plain(one)}" for name, one in zip(names, how, strict=True))
     st.caption(
-        f"The {n} nearest rows of each model, by cosine after centring (in brackets: not among them). {by}."
+        f"The {n} nearest rows of each model, by cosine after centring (in brackets: not nearest). {by}."
     )
 
 

@@ -29,7 +29,7 @@ def draw(workspace: Workspace, models: Match) -> None:
         messages.info(compute.too_few_held_out(pair, workspace.anchors), ":material/hub:")
         return
     if workspace.look.filter and choice.toggle(
-        "In the filter", key="scores.filter", help="Score only the rows in colour, among each other"
+        "In the filter", key="scores.filter", help="Compare only the rows in colour, with each other"
     ):
         _draw_filtered_scores(workspace, compute.filtered_pair(pair, workspace))
         return
@@ -69,7 +69,7 @@ def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
         return
     n = compute.n_held_out(pair, anchors)
     st.caption(
-        f"Rows in the filter ({plain(conditions)}): {n:,} that are no anchors, compared with each other."
+        f"Rows in the filter ({plain(conditions)}): {n:,}, without anchors, are compared with each other."
     )
     settings = anchors, workspace.projection, workspace.k, workspace.convention
     score_table({form: compute.live_scores(pair, form, *settings) for form in representations(anchors)})

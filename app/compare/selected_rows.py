@@ -87,7 +87,7 @@ def _uses(
     st.button(
         "Keep these",
         icon=":material/filter_alt:",
-        help=too_many or "A filter: all other rows turn grey",
+        help=too_many or "All other rows turn grey",
         disabled=bool(too_many),
         on_click=session.edit_spec,
         args=(f"keep {counted(len(rows), 'row')}", "look"),
@@ -97,7 +97,7 @@ def _uses(
     st.button(
         "Make a space of them",
         icon=":material/crop:",
-        help=too_many or "Both spaces with only these rows, beside the whole ones",
+        help=too_many or "Adds both spaces again, with the selected rows only",
         disabled=bool(too_many) or len(rows) < 2,
         on_click=session.guarded,
         args=(_make_spaces, chosen),
@@ -106,7 +106,7 @@ def _uses(
     if items and st.button(
         "Embed these texts",
         icon=":material/text_fields:",
-        help="Opens Data with these texts, to encode them with another model",
+        help="Opens Data, to encode the selected texts with another model",
         key="selection.embed",
     ):
         table = _table(workspace, pair, rows, items)
@@ -153,6 +153,6 @@ def _classes(pair: Match, rows: np.ndarray) -> None:
     columns = ["class", "rows", "share", "95 % interval", "share of all rows", "differs"]
     st.dataframe(pd.DataFrame(lines, columns=columns), hide_index=True, height="content")
     caption(
-        "Shares of the classes in the selection. ●: the share of the class in all rows lies outside the"
-        " interval (Wilson's)."
+        "Shares of the classes in the selection, with Wilson's interval. ●: the class's share in all rows"
+        " lies outside this interval."
     )

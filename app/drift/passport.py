@@ -60,7 +60,7 @@ def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
     nothing."""
     if len(workspace.anchors) < FEWEST:
         return
-    told = "The anchors with their vectors, as one file: docs/passport.md. Others can check or bridge them."
+    told = "One file of the anchors and their vectors, to check a model by later. See docs/passport.md."
     try:
         content = of_anchors(workspace, spec).to_bytes
     except SpaceError:  # a passport cannot hold zero vectors or ids with line breaks

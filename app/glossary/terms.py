@@ -145,8 +145,8 @@ ENTRIES = {
     "absolute": Term(
         "Absolute, shared axes",
         "[Ss]hared axes|[Aa]bsolute",
-        "The vectors as the model made them, both spaces drawn in the same coordinates. Two trainings have"
-        " different axes, so the same item lies in different places.",
+        "The vectors as the model made them, both spaces drawn in the same coordinates. Models that were"
+        " trained separately have different axes, so the same item lies in different places.",
         picture(
             arrow((40, 88), (214, 88)),
             arrow((40, 88), (40, 8)),
@@ -175,8 +175,7 @@ ENTRIES = {
         "Cosine",
         "[Cc]osines?",
         "The similarity of two vectors by their angle: 1 in the same direction, 0 at a right angle, −1 in"
-        " opposite directions. As a score: the mean over rows of the cosine between the two descriptions of a"
-        " row.",
+        " opposite directions. As a score: the mean cosine, over rows, between a row's vectors in both spaces.",
         picture(
             arrow((80, 84), (188, 66), "line a"),
             arrow((80, 84), (142, 14), "line b"),
@@ -308,7 +307,7 @@ ENTRIES = {
         "Whitened",
         "[Ww]hitened",
         "Similarities to anchors, decorrelated over the anchors, so that similar anchors do not count twice."
-        " The similarities are multiplied by (K + λI)^−½; K has those between anchors.",
+        " The similarities are multiplied by (K + λI)^−½; K holds the similarities between anchors.",
         picture(
             '<ellipse class="a pale" cx="66" cy="48" rx="52" ry="16" transform="rotate(-24 66 48)"/>',
             dots(tuple((66 + 1.6 * u, 48 - 0.7 * u + 0.3 * v) for u, v in ((x, y) for x, y in cloud(0, 0)))),
@@ -428,8 +427,8 @@ ENTRIES = {
     "inverse": Term(
         "Inverse",
         "[Ii]nverses?",
-        "Recovers a vector from its similarities to anchors. Similarities to the anchors of one space,"
-        " inverted with those of another, translate rows between models.",
+        "Recovers a vector from its similarities to anchors. With the similarities from one model and the"
+        " anchors of another, it translates rows between the models.",
         picture(
             bars(24, (0.45, 0.95, 0.6)),
             lines(((16, 84), (80, 84))),

@@ -309,7 +309,7 @@ def _panes(pair: Match, result: Inversion, workspace: Workspace, scene: Scene, c
     original, recovered = (pane.coordinates[result.scored] for pane in scene.panes)
     along = [short(np.corrcoef(*pair)[0, 1], 2) for pair in zip(original.T, recovered.T, strict=True)]
     caption(
-        f"The maps show 2 of {columns:,} dimensions, each pane in its own range. The recovered coordinates"
+        f"The maps show 2 of {columns:,} dimensions, each pane to its own scale. The recovered coordinates"
         f" correlate with the original ones: {' and '.join(along)}. The scores use all"
         f" dimensions. The recovery is one matrix of {rows:,} × {columns:,}. It recovers directions, not"
         " lengths."
@@ -340,8 +340,8 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
         cosine += f"; of {best}, fitted directly, {short(others[best], 2)}"
     rows = "rows" if pair.source.counts is None else "words"
     return (
-        f"For <b>{percent(found.first)}</b> of {found.n:,} held-out {rows}, the right one of all"
-        f" {found.among:,} is nearest to the recovered vector (by chance {percent(1 / found.among)})."
+        f"For <b>{percent(found.first)}</b> of {found.n:,} held-out {rows}, the true vector is nearest to"
+        f" the recovered one, among {found.among:,} (by chance {percent(1 / found.among)})."
         f" <small>Mean cosine of recovered and true vector: {cosine}.{alike}</small>"
     )
 

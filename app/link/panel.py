@@ -245,7 +245,7 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
             " first two columns",
             type=["csv", "tsv", "parquet", "txt"],
             key="bootstrap.file",
-            help="Also a file of links: its seeds, its anchors and what is marked as confirmed are used.",
+            help="Can be a file of links. Its seeds, anchors and confirmed links are used.",
         )
         if file is None:
             return None
@@ -373,7 +373,7 @@ def _use_button(
         type="primary" if outcome.linked and not outcome.known else "secondary",
         width="stretch",
         help=(
-            "All pages then score these pairs, too."
+            "All pages then also score these pairs."
             if used
             else f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.kept):,} linked rows have"
             " the ids of their partners, makes it the target, and replaces the session's anchors by those"
@@ -415,8 +415,8 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
     st.subheader("Links to check", anchor=False)
     told = f"{len(pairs):,} of {counted(len(links), 'link')}" if len(pairs) < len(links) else "All links"
     caption(
-        f"{told}, in random order; click “likely right” to see the least sure first. Select those that are"
-        " right, then press Confirm. All pages score only confirmed links."
+        f"{told}, in random order; click “likely right” to see the least sure first. Select the right ones,"
+        " then press Confirm. All pages score only confirmed links."
     )
     table, look = _table(setup, pairs)
     if table.shape[1] == 2:
@@ -469,7 +469,7 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
     alone = ids[~ids.isin([own for own, _ in outcome.result.kept])]
     with missed:
         st.subheader("Hidden pairs without a link", anchor=False)
-        few = ", or not among the rows searched" * bool(setup.spec.rows)
+        few = ", or a row was not searched" * bool(setup.spec.rows)
         caption(
             f"{len(alone):,} of {len(ids) - outcome.result.n_seeds:,}: either the two rows are not each"
             f" other's nearest, or the link is too unsure{few}."
@@ -521,7 +521,7 @@ def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) ->
     shares = dict(zip(result.pairs, result.nearby.tolist(), strict=True))
     table["likely right"] = [min(100 * shares[pair], 99.99) for pair in pairs]
     column = st.column_config.NumberColumn(
-        format="%.2f %%", help="Estimated share of right ones among the links that are about as sure as this"
+        format="%.2f %%", help="Estimated share of right links among those about as sure as this link"
     )
     return {"likely right": column}
 

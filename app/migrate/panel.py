@@ -121,15 +121,15 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="migrate-choosers"):
         look = {
             "width": 380,
-            "help": "Rows pair by id; the new model needs only some. Data, at the top left, loads your own.",
+            "help": "Rows are paired by id. The new model needs only some of the rows. Load spaces in Data.",
         }
         old = space("Old model's vectors", "old", index=options.index(usual[0]), **look)
         new = space("New model's vectors", "new", index=options.index(usual[1]), **look)
         with st.popover("Queries", icon=":material/quiz:"):
             st.caption(
-                "A log of queries, embedded by both models, tells what a cascade costs. With judgements (a"
-                " TREC qrels file: query, iteration, row, grade), queries also decide the verdict, better"
-                " than rows do."
+                "A log of queries, embedded by both models, tells how many rows a cascade embeds. Queries"
+                " with judgements (a TREC qrels file: query, iteration, row, grade) also decide the verdict,"
+                " better than rows do."
             )
             sides = [
                 space(f"Queries by the {side} model", f"queries-{side}", index=None, placeholder="None")
@@ -219,7 +219,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
             return True
         told = "Rows of the same id are not the same thing in these two models."
         why = (
-            "An adapter fitted on half of the rows finds the partners of the others no better than by chance"
+            "An adapter fitted on half of the rows pairs the other half no better than by chance"
             f" (MRR {short(found.score)}, chance {short(found.chance)}, n = {found.n:,})."
         )
         if found.shift:
@@ -278,9 +278,9 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
     with setup.details:
         _cells(scaled.details(), "migrate.details-table")
         caption(
-            f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals are over queries and"
-            " draws of the pairs, paired for differences. Chance: each query scored with another query's"
-            " results. Curves are means of three draws of the pairs."
+            f"Adapter: {how}. {result.rewriting_note} {result.weight_note} Intervals: over queries and draws"
+            " of the pairs; for differences, paired. Chance: each query scored with another query's results."
+            " Curves: means of three draws of the pairs."
         )
 
 
@@ -357,20 +357,19 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
             None,
             result.n_corpus,
             key=_ROWS.format(result.n_corpus),
-            help="Costs and recommendation are for this number. Scores stay those of the rows here.",
+            help="Costs and recommendation are for this number of rows. Scores are for the rows loaded here.",
         )
         fields = {
             "seconds": (
                 "Seconds to embed a row",
                 seconds,
-                "With it, the table says how long embedding takes.",
+                "The table then says how long embedding takes.",
             ),
-            "price": ("Price of a million tokens", 0.0, "With it, the table says what embedding costs."),
+            "price": ("Price of a million tokens", 0.0, "The table then says what embedding costs."),
             "tokens": (
                 "Tokens per row",
                 float(np.mean(words)) * TOKENS_PER_WORD,
-                "Only used with a price. If the texts are loaded, it is estimated: 1.3 tokens per English"
-                " word.",
+                "Only used with a price. Default, if the texts are loaded: 1.3 tokens per English word.",
             ),
         }
         values = {
@@ -394,7 +393,7 @@ def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
 def cascade_price(setup: MigrateSetup, result: MigrationResult) -> None:
     if result.price is None:
         messages.info(
-            "Unknown without a log of queries. Add one, embedded by both models, under Queries above.",
+            "The price needs a log of queries. Add one, embedded by both models, under Queries above.",
             ":material/info:",
         )
         return
@@ -443,7 +442,7 @@ def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> Migratio
 def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     if setup.items() is None and all(map(str.isdecimal, setup.old.ids)):
         messages.info(
-            "Nothing to show: load the texts of these rows beside them, in Data.", ":material/info:"
+            "These rows have no texts to show: load a table of texts beside them in Data.", ":material/info:"
         )
         return
     titles = {name: TITLES[name] for name in _judgeable(result)}
@@ -460,7 +459,7 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
     if (found.question is None) != ended:  # the verdict above the tab changes, too
         st.rerun()
     if not asked:
-        messages.info("Both find the same five rows for every query.", ":material/info:")
+        messages.info("Both options find the same five rows for every query.", ":material/info:")
     elif found.question is None:
         head, _, rest = found.verdict().sentence.partition(": ")
         messages.lead(f"<strong>{head}.</strong> {plain_html(rest[:1].upper() + rest[1:])}")
@@ -487,14 +486,14 @@ def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], end
             "application/json",
             "judge.download",
             disabled=not answers.answers,
-            help="With the same settings, relscope migrate OLD NEW --answers FILE gives their verdict.",
+            help="The command relscope migrate OLD NEW --answers FILE judges by these answers.",
         )
     st.caption(
-        "One list is by the old model, the other by the option above; their sides are random. Queries whose"
-        " lists differ most come first; those with the same five rows are left out. It"
-        f" ends after {counted(len(asked), 'question')}, or as soon as a sign test decides (its p-value is"
-        " corrected for a look after each answer). Its verdict then replaces the one above. Answers are"
-        " saved with the session. A key counts for the question on screen, once."
+        "One list is by the old model, one by the option above; the sides are random. Queries whose lists"
+        " differ most come first; queries with the same five rows are left out. The test ends after"
+        f" {counted(len(asked), 'question')}, or as soon as a sign test decides (its p-value is corrected"
+        " for a look after each answer). The verdict of the answers then replaces the one above. Answers are"
+        " saved with the session. Each question takes one key press."
     )
 
 
@@ -622,8 +621,8 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
     st.caption(
         f"A monotone map: isotonic regression of sorted scores, fitted on {outcome.n_fitted:,} queries and"
         f" judged on {outcome.n_queries:,} others. Wrong decisions: of the rows that the old or the new"
-        " decision accepts, the share on which they differ. The map keeps the number of rows that pass; which"
-        " ones pass changes with the model."
+        " decision accepts, the share that only one accepts. The map keeps the number of rows that pass, but"
+        " other rows pass."
     )
     knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
     exports.download(
@@ -746,9 +745,9 @@ def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:
     graphs = " and ".join(list(GRAPHS.values())[: 1 + result.rewrites_corpus])
     onnx = f"As ONNX: {graphs}." if find_spec("onnx") else f"With the package onnx installed, also {graphs}."
     st.caption(
-        "adapter.safetensors holds the steps and a card: widths, digests, models, settings, scores with"
-        f" intervals, date and commit. {SNIPPET} applies it with NumPy alone, {CASCADE} ranks what an index"
-        f" finds: faiss, LanceDB or a list. {onnx}"
+        "adapter.safetensors holds the adapter's steps and its card: widths, digests, models, settings,"
+        f" scores with intervals, date and commit. {SNIPPET} applies the adapter with NumPy alone. {CASCADE}"
+        f" ranks the rows that an index finds: faiss, LanceDB or a list. {onnx}"
     )
     code = _CODES.get(option, _CODES["bridge"])
     code = _REWRITTEN if option == "twice" and result.rewrites_corpus else code

@@ -43,7 +43,7 @@ def draw(workspace: Workspace) -> None:
             "format_func": lambda one: labels.get(one, one),
             "key": f"check.trusted-{place_of(others, spec)}",
         }
-        told = "Rows of the model that should have made all, 100 or more, of any texts."
+        told = "100 rows or more, of any texts, by the model that should have made all rows."
         trusted = remembered(st.selectbox, "Trusted rows", [_NONE, *others], width=260, help=told, **look)
     specs = (spec,) if trusted == _NONE else (spec, trusted)
     found = result_of(CheckRows(), specs, label="Check", unasked_seconds=math.inf, alone=False)

@@ -48,7 +48,7 @@ Read = tuple[Columns, Options]  # how to read a table
 _AUTOMATIC, _NONE = "Automatic", "None"
 _CHOOSERS = {
     "id_column": ("Ids", "Rows of two spaces are paired by their ids."),
-    "label_column": ("Labels", "One category per row, for colours and heads."),
+    "label_column": ("Labels", "One category per row, for colours and classifiers."),
     "count_column": ("Counts", "How often each row occurs; “most frequent” anchors use it."),
     "text_column": ("Text", "Shown on hover and in the inspector."),
     "picture_column": (
@@ -235,7 +235,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
             format_func=lambda number: shown_name(offered[number]),
             key=f"{key}.ignore",
             placeholder="No column",
-            help="Columns that have none of these roles and are no dimensions.",
+            help="Columns to skip: they are no dimensions and have none of the roles above.",
         )
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
@@ -371,8 +371,8 @@ def _describe_all(
                 else:
                     n = counted(read_about(reading.metadata_columns, path).n, "row")
                     messages.warning(
-                        f"{path.name} has {n} and no vectors. Texts are encoded under Texts. As ids and"
-                        " labels it needs a file with as many vectors beside it."
+                        f"{path.name} has {n} and no vectors. Encode its texts under Texts, or, if it has ids"
+                        " and labels, load a file with as many vectors beside it."
                     )
             except SpaceError as error:
                 st.caption("Not loaded.")
@@ -514,7 +514,7 @@ def draw_unpaired(workspace: Workspace) -> None:
         same = len(spaces[0]) == len(spaces[1])
         if not numbered and same and not any(spec.source == "sample" for spec in ends):
             st.caption(
-                "Both have ids of their own, which look unrelated: their rows are likely in another order."
+                "The ids of the two spaces look unrelated, so their rows are likely in different orders."
             )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if _link_button(likely=not numbered or not same):
@@ -538,8 +538,8 @@ def _row_order_button(spaces: Sequence[LatentSpace], likely: bool) -> bool:
     n, n_target = map(len, spaces)
     if n != n_target:
         st.caption(
-            f"Pairing by row order needs equally many rows; these have {n:,} and {n_target:,}. If one file is"
-            " cut, or rows are left out, load it again with all rows. Else choose columns of ids."
+            f"Pairing by row order needs equally many rows; these spaces have {n:,} and {n_target:,}. If a"
+            " file is cut, or rows are left out, load it again with all rows. Else choose columns of ids."
         )
         return False
     return st.button(

@@ -119,7 +119,7 @@ def draw_sample_line(workspace: Workspace) -> None:
         named = zip(shares, samples, strict=True)
         rows = ", ".join(f"{share} of {plain_name(labels[spec])}" for share, spec in named)
     with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
-        end = "; scores of every row:" if both else "."
+        end = "; a command scores all rows:" if both else "."
         st.caption(f"{rows}, drawn by a hash of their ids{end}", width="content")
         if both:
             st.code(command(*pair), language="bash", width="content")

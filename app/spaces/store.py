@@ -29,8 +29,8 @@ def draw() -> None:
         min(1.0, total / limit),
         text=(
             f"{total / 1e6:,.1f} MB in {len(entries):,} entries, of at most {limit / 1e9:,.1f} GB {where};"
-            f" {ENVIRONMENT} and {STORE_GB} set folder and limit. Above it, the least recently used entries"
-            " are removed."
+            f" {ENVIRONMENT} and {STORE_GB} set folder and limit. Above the limit, the least recently used"
+            " entries are removed."
         ),
     )
     if is_shared():
@@ -64,7 +64,7 @@ def _encodings(encodings: list[Summary]) -> None:
         ]
     )
     number = st.column_config.NumberColumn
-    accuracy = "On the rows held out from training; only for encoders trained here"
+    accuracy = "Accuracy on rows held out from training; only for encoders trained here"
     look = {
         "name": st.column_config.TextColumn(width="medium"),
         "rows": number(format="localized"),

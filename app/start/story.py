@@ -116,7 +116,7 @@ def _maps(
         low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
         ends = [(low, high)] * 2
     titles = [f"{name}, {axes}" for name, axes in zip(models, _AXES[form], strict=True)]
-    alt = f" of {len(drawn.rows)} words in the colours of their nearest of {len(drawn.category_names)} words"
+    alt = f": {len(drawn.rows)} words, in the colour of the nearest of {len(drawn.category_names)} words"
     return [
         SmallMap(title, xy, (low + high) / 2, 0.56 * float((high - low).max()), f"Map: {title}{alt}")
         for title, xy, (low, high) in zip(titles, turned, ends, strict=True)
@@ -163,8 +163,8 @@ def front(begin: Callable[..., None]) -> None:
                 found.append(st.empty())
     _show_share(
         found[0],
-        "Two models learned the same words from the same novels, separately. Each in its own axes, they draw"
-        " nearly the same picture.",
+        "Two models learned the same words from the same novels, separately. Drawn in their own axes, they"
+        " give nearly the same picture.",
     )
     _examples(begin)
     # Streamlit sends the maps before it computes these scores, which take half a second the first time.
@@ -482,7 +482,7 @@ CASES: Mapping[str, tuple[Callable[[Match], Case], str]] = {
     ),
     f"{FEW} anchors": (
         lambda pair: Case(pair, anchors(pair, FEW)),
-        f"{FEW} similarities are too little to tell 20,000 words apart.",
+        f"{FEW} similarities are too few to tell 20,000 words apart.",
     ),
     "One cluster": (
         lambda pair: Case(pair, _crowded(pair.source, "senate", SOME)),

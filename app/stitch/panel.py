@@ -68,7 +68,7 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
         key = f"stitch.example{'-own' * (len(own) > 1)}"
         if st.session_state.pop(OPENS, False):
             st.session_state.update({key: "digits", _TRY: True})
-        name = segments("Encoders of", titles, key, help="Load or encode labelled data of your own by Data.")
+        name = segments("Encoders of", titles, key, help="Load or encode your own labelled data in Data.")
         details = st.popover("Method details", icon=":material/tune:", key="stitch.details")
     example, told = EXAMPLES.get(name), st.container()
     specs = example_spaces(name, jobs.queue().store.finished)[0] if example else own
@@ -103,7 +103,7 @@ def _shown(own: list[SpaceSpec], setup: StitchSetup | None) -> str:
     apart = ", ".join(space_name(spec) for spec in own if spec not in shown)
     told = f"**Shown:** {plain(', '.join(map(space_name, shown)))}." if shown else ""
     if apart:
-        told += f" **Not shown:** {plain(apart)}. Choose others in Method details; they need rows in common."
+        told += f" **Not shown:** {plain(apart)}. Choose encoders with rows in common in Method details."
     return told
 
 
@@ -175,7 +175,7 @@ def _setup(workspace: Workspace, candidates: list[SpaceSpec]) -> StitchSetup | N
             format_func=dict(zip(candidates, names, strict=True)).get,
             key=f"stitch.encoders-{digest_of(candidates)[:8]}",
             placeholder="Choose two or more",
-            help="A classifier is trained on each of these labelled spaces. It reads the rows of all.",
+            help="A classifier is trained on each of these labelled spaces, and tested on the rows of all.",
         )
     )
     chosen = remembered(
@@ -232,7 +232,7 @@ def _settings(
             default=1,
             key="stitch.states",
             required=True,
-            help="Number of repetitions. Each draws test rows, anchors and first weights again.",
+            help="Number of repetitions. Each has its own test rows, anchors and first weights.",
         )
     with st.expander("More", icon=":material/tune:"):
         declared = settings_of(MethodSettings).items()
@@ -253,7 +253,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
         st.toggle,
         "Labels have an order",
         key=f"stitch.ordered-{place}",
-        help="For example the stars of a review. Errors are then also counted in steps (MAE).",
+        help="For example stars in reviews. Errors are then also counted in steps of this order (MAE).",
     ):
         return ()
 
@@ -265,14 +265,14 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     chosen = remembered(st.multiselect, "From low to high", classes, default=usual, key=key)
     missing = len(classes) - len(chosen)
     if missing:
-        st.caption(f"MAE needs all labels: {missing} of {len(classes)} are missing.")
+        st.caption(f"MAE needs all labels in order: {missing} of {len(classes)} are missing.")
     return () if missing else tuple(chosen)
 
 
 def _split_in_words(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec) -> str:
     split, optimistic = split_rows(rows, spec, 0), ""
     if spec.test_ids:
-        tested = f"tested on **{len(split.test):,}** that no encoder was trained on either"
+        tested = f"tested on **{len(split.test):,}** that no encoder was trained on"
     else:
         again = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
         tested = f"tested on **{len(split.test):,}** held-out rows{again}"

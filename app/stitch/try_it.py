@@ -401,8 +401,8 @@ def _show(setup: StitchSetup, answers: Answers, item: Item, html: str, channel: 
     )
     st.caption(
         "Each row is an encoder, each column a classifier. A dashed frame: not stitched. Each cell shows the"
-        " answer, its probability (stronger colour is higher), and what the encoder's own classifier says if"
-        f" that differs.{none if isinstance(item.item, str) else ''}"
+        " answer, its probability (stronger colour is higher), and the answer of the encoder's own classifier"
+        f" if it differs.{none if isinstance(item.item, str) else ''}"
         " Hover over a cell for the three most probable answers."
     )
     exports.export_bar(figure, "try-it")

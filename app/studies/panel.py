@@ -54,7 +54,7 @@ def choose_study() -> Study | None:
     if rows:
         _row_links(rows, "In Papers:", with_paper=True)
     if rows and not kinds:
-        return messages.info(f"No study measures {rows[0].name}. Papers shows it.", ":material/menu_book:")
+        return messages.info(f"No study measures {rows[0].name}. See Papers.", ":material/menu_book:")
     if not kinds:
         return messages.info("No study matches. Change the search.", ":material/search_off:")
     if st.session_state.get(_KIND, kinds[0]) not in kinds:  # the saved study belongs to another topic
@@ -139,7 +139,7 @@ def _row_links(rows: Sequence[PaperRow], label: str, with_paper: bool = False) -
                 key=f"studies.{'found' if with_paper else 'row'}-{row.id}",
                 type="tertiary",
                 icon=":material/menu_book:",
-                help=f"{row.title}: opens it in Papers, what is printed beside what is measured here",
+                help=f"{row.title}: opens Papers, where printed and measured values stand side by side",
                 on_click=_open_row,
                 args=(row,),
             )
@@ -175,8 +175,8 @@ def control(runs: StudyRuns) -> None:
             start |= {"type": "primary", "key": "studies.start", "args": (runs.start, queue())}
             st.button(f"{label}{_price(runs)}", **start)
             st.caption(
-                f"{'Stopped. ' * standing.stopped}{n_workers} at a time. Finished runs are saved: you can"
-                f" leave this page, or stop and resume. A stopped run starts again from its beginning."
+                f"{'Stopped. ' * standing.stopped}{n_workers} runs at a time. Finished runs are saved: you"
+                " can leave this page, or stop and resume. A stopped run starts again from its beginning."
             )
         return
     # `made` says that these runs come with Relscope.
@@ -195,7 +195,7 @@ def control(runs: StudyRuns) -> None:
             verb = f"Resume: {n_here:,} of {total} done" if begun else "Run them here"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
-                help="Computes these runs again here; you can stop and resume. Each replaces Relscope's.",
+                help="Computes these runs again here, in place of Relscope's. You can stop and resume.",
                 **start,
             )
 
@@ -239,7 +239,7 @@ def offer_files(spec: StudySpec) -> None:
             f"{spec.kind}.json",
             "application/json",
             "studies.save",
-            help="A JSON file; relscope study takes it, too",
+            help="A JSON file. The command relscope study also reads it.",
         )
         given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)
         if given is not None:

@@ -176,7 +176,7 @@ def page(workspace: Workspace) -> None:
     titles = {_OWN: "Spaces of this session"} if chosen else {}
     titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        look = {"help": "With two spaces of your own in the session, these come first."}
+        look = {"help": "If the session has two spaces of your own, they come first."}
         name = segments("Models", titles, f"universe.of{'-own' * (_OWN in titles)}", **look)
         details = (
             st.empty()
@@ -202,8 +202,8 @@ def page(workspace: Workspace) -> None:
             return messages.info("Choose two spaces or more.", icon=":material/hub:")
         if apart := [space_name(spec) for spec in specs if spec not in _largest_sharing_group(specs)]:
             share = "shares" if len(apart) == 1 else "share"
-            told = f":material/link_off: {plain(', '.join(apart))} {share} no rows with the others."
-            st.caption(f"{told} No common space can be made. Scores that need none:")
+            told = f":material/link_off: {plain(', '.join(apart))} {share} no rows with the other spaces."
+            st.caption(f"{told} No common space can be made. These scores need none:")
             return compare_scores(workspace, specs)
         if name == _OWN:
             unconfirmed = _spaces_paired_by_order(specs)
@@ -213,7 +213,7 @@ def page(workspace: Workspace) -> None:
         if name == _OWN and (apart := [space_name(spec) for spec in own if spec not in specs]):
             shown = ", ".join(map(space_name, specs))
             told = f"**Shown:** {plain(shown)}. **Not shown:** {plain(', '.join(apart))}."
-            st.caption(f"{told} Choose others in Method details; they need rows in common.")
+            st.caption(f"{told} Choose spaces with rows in common in Method details.")
         _result(workspace, tuple(specs), task)
     except SpaceError as error:
         messages.error(error)
@@ -280,7 +280,7 @@ def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[li
         st.toggle,
         "Keep the lengths of rows",
         key="universe.lengths",
-        help="Off: rows are scaled to length 1 first, as in search by cosine. Turn it on for heads, which"
+        help="Off: rows are scaled to length 1 first, as in search by cosine. On: for classifiers, which"
         " need the lengths.",
     )
     return chosen, UniverseSpec(unit=not lengths)
@@ -315,8 +315,8 @@ def _file(workspace: Workspace) -> None:
         ).strip()
     if file is None and not typed:
         return st.caption(
-            f"relscope universe a.npy b.npy c.npy -o models{SUFFIX} writes one, and so does “Universe file”"
-            " below the models."
+            f"relscope universe a.npy b.npy c.npy -o models{SUFFIX} writes such a file; so does “Universe"
+            " file” below the models."
         )
     path = keep_upload(file, session.uploads_folder()) if file is not None else access.readable_path(typed)
     universe = _read(path)
@@ -354,8 +354,9 @@ def _show(
     report = universe.report()
     known = not np.isnan(universe.accuracy).all()
     measured = (
-        f"<small>Measured on {len(universe.test_ids):,} rows that no map was fitted on, and searched among"
-        " these alone. Explore searches among all rows, through anchors, so its numbers differ.</small>"
+        f"<small>Measured on {len(universe.test_ids):,} rows that no map was fitted on. Neighbours are"
+        " searched among these only. Explore's numbers differ: it searches among all rows, through"
+        " anchors.</small>"
     )
     messages.lead(bold_numbers(report.sentence) + measured * known)
     if not known:  # the chart needs scores
@@ -382,7 +383,7 @@ def _show(
         )
         if spaces:
             st.caption(
-                "Move the slider, or press ▶. A row that moves has other neighbours in that model; a"
+                "Move the slider, or press ▶. A row that moves has other neighbours in the next model; a"
                 " rotation alone moves no row."
             )
     if spaces:
@@ -423,7 +424,7 @@ def _chart(
         told += " Dashed: a model and itself." * (chart == "accuracy")
         if chart == "map" and len(universe.names) <= MOST_LINED:
             told += " A line gives the share of rows whose nearest row in the other model is the same row;"
-            told += " hover over a dot for all."
+            told += " hover over a dot for all its shares."
         if picked in by_name:
             told += f" **{plain(picked)}** is chosen: click another one to compare the two in Explore."
         elif pick:
@@ -469,16 +470,14 @@ def _translations(
         target = remembered(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
         by_row = f"All {len(spaces[source]):,} rows of {plain(source)}, in their order"
         if universe.unit:
-            by_row += (
-                ", of length 1, as search by cosine needs them. A classifier may need their own lengths:"
-            )
-            by_row += " Keep the lengths of rows, in Method details."
+            by_row += ", scaled to length 1, as for search by cosine. A classifier may need the lengths:"
+            by_row += " turn on Keep the lengths of rows in Method details."
         name = f"{source}-as-{target}.npy"
         make = partial(_translated_npy, universe, spaces[source], source, target)
         exports.download(
             "Translated rows", make, name, "application/octet-stream", "universe.rows", help=by_row
         )
-        told = "One map for each model, scores and digests: relscope universe add and map, relcore.Universe"
+        told = "One map for each model, scores and digests, for relscope universe and relcore.Universe"
         make = universe.to_bytes
         look = {"help": told, "type": "tertiary"}
         exports.download(

@@ -232,7 +232,7 @@ def regular_file(path: Path) -> Path:
         got = (
             f"{shown}, where there is none" if isinstance(error, FileNotFoundError) else f"{shown}: {reason}"
         )
-        raise SpaceError(f"expected a file, got {got}; check the folder and the spelling") from None
+        raise SpaceError(f"expected a file, got {got}; check the path") from None
     if stat.S_ISDIR(mode):
         raise SpaceError(f"expected a file, got the folder {shown}; name one of the files in it")
     if not stat.S_ISREG(mode):

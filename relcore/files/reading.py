@@ -278,9 +278,7 @@ def open_table(paths: Sequence[Path], encoding: str = "") -> ItemTable:
     used."""
     first, suffix = paths[0], paths[0].suffix.lower()
     if not first.is_file():
-        raise SpaceError(
-            f"expected a file, got {str(first)!r}, where there is none; check the folder and the spelling"
-        )
+        raise SpaceError(f"expected a file, got {str(first)!r}, where there is none; check the path")
     if suffix not in OF_TEXTS:
         raise SpaceError(
             f"{first.name}: expected a table that ends in {', '.join(OF_TEXTS)}, got"
