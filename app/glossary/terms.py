@@ -175,7 +175,7 @@ ENTRIES = {
         "Cosine",
         "[Cc]osines?",
         "The similarity of two vectors by their angle: 1 in the same direction, 0 at a right angle, −1 in"
-        " opposite directions. As a score: the mean cosine, over rows, between a row's vectors in both spaces.",
+        " opposite directions. As a score: the cosine of a row's vectors in both spaces, averaged over rows.",
         picture(
             arrow((80, 84), (188, 66), "line a"),
             arrow((80, 84), (142, 14), "line b"),
