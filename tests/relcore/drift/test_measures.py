@@ -1,6 +1,4 @@
-"""The four steps of a change and the churn of neighbours against oracles."""
-
-from __future__ import annotations
+"""The four parts of a change and the churn of neighbours against oracles."""
 
 import numpy as np
 import pytest
@@ -28,8 +26,7 @@ def turn():
 
 def test_shift_scale_and_rotation_are_recovered_to_six_decimals(rows, turn):
     found = decompose(rows + 5, 1.7 * rows @ turn + 3)
-    assert found.scale == pytest.approx(1.7, abs=1e-6)
-    assert found.spread == pytest.approx(1.7, abs=1e-6)
+    assert (found.scale, found.spread) == pytest.approx((1.7, 1.7), abs=1e-6)
     assert np.abs(found.rotation - turn).max() < 1e-6
     assert found.shift == pytest.approx(2 * np.sqrt(D * N) / np.linalg.norm(rows), abs=1e-6)
     assert found.rho < 1e-12
@@ -37,10 +34,9 @@ def test_shift_scale_and_rotation_are_recovered_to_six_decimals(rows, turn):
 
 def test_noise_alone_remains_but_for_what_fits_it_by_chance(rows):
     noise = np.random.default_rng(2).normal(size=rows.shape)
-    found = decompose(rows, rows + 0.1 * noise)
     # Scale and rotation fit D(D − 1)/2 + 1 numbers to N × D of noise, and the mean D.
     by_chance = (D * (D - 1) / 2 + 1 + D) / (N * D)
-    assert found.shares[3] > 1 - 3 * by_chance
+    assert decompose(rows, rows + 0.1 * noise).shares[3] > 1 - 3 * by_chance
 
 
 def test_parts_sum_to_squared_change_and_rho_is_that_of_scipy(rows, turn):
@@ -70,15 +66,9 @@ def test_widths_may_differ_and_then_smaller_side_of_rotation_is_orthonormal(rows
 
 
 def test_unrelated_rows_are_not_explained():
-    """The sum of the singular values of a Gaussian D × D matrix is about .85 D^1.5, its error here .4: σ ≈
-    .85 √(D / N).
-    """
-    rng = np.random.default_rng(7)
-    found = decompose(rng.normal(size=(N, D)), rng.normal(size=(N, D)))
+    """The sum of the singular values of a Gaussian D × D matrix is about .85 D^1.5 ± .4: σ ≈ .85 √(D / N)."""
+    found = decompose(*np.random.default_rng(7).normal(size=(2, N, D)))
     assert found.rho == pytest.approx(1 - 0.85**2 * D / N, abs=0.005)
-
-
-EVERY = np.arange(200)
 
 
 @pytest.fixture(scope="module")
@@ -86,57 +76,48 @@ def few_rows():
     return np.random.default_rng(0).normal(size=(200, 6)).astype(np.float32) + 1
 
 
+@pytest.fixture(scope="module")
+def other_rows(few_rows):
+    return few_rows + np.random.default_rng(3).normal(size=few_rows.shape).astype(np.float32)
+
+
 def plain_neighbours(vectors, k, center):
-    moved = vectors - vectors.mean(axis=0) if center else vectors
-    unit = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    unit = unit_rows(vectors - vectors.mean(axis=0) if center else vectors)
     similar = unit @ unit.T
     np.fill_diagonal(similar, -2)
     return [set(row[:k]) for row in np.argsort(-similar, axis=1).tolist()]
 
 
-def churn(old, new, k, center, jitter=0.0):
-    return measures.churn(*(SearchedRows.of(one, EVERY, k, jitter, center) for one in (old, new)))
-
-
-def across(old, new, k, jitter=0.0):
-    return measures.across(*(SearchedRows.of(one, EVERY, k, jitter, False) for one in (old, new)))
+def searched(measure, old, new, k, center=False, jitter=0.0):
+    return measure(*(SearchedRows.of(one, np.arange(200), k, jitter, center) for one in (old, new)))
 
 
 @pytest.mark.parametrize("center", [True, False])
-def test_churn_is_that_of_a_plain_search(few_rows, center):
-    other = few_rows + np.random.default_rng(1).normal(size=few_rows.shape).astype(np.float32)
-    pairs = zip(*(plain_neighbours(one, 7, center) for one in (few_rows, other)), strict=True)
+def test_churn_is_that_of_a_plain_search(few_rows, other_rows, center):
+    pairs = zip(*(plain_neighbours(one, 7, center) for one in (few_rows, other_rows)), strict=True)
     expected = [1 - len(first & second) / 7 for first, second in pairs]
-    assert churn(few_rows, other, 7, center) == pytest.approx(expected)
+    assert searched(measures.churn, few_rows, other_rows, 7, center) == pytest.approx(expected)
+    changed = searched(measures.churn, few_rows, few_rows + np.float32(2), 7, center).mean()
+    assert changed < 1e-3 if center else changed > 0.1, "a shift is no churn if rows are centred"
 
 
-def test_a_shift_is_no_churn_once_rows_are_centred(few_rows):
-    moved = few_rows + np.float32(2)
-    assert churn(few_rows, moved, 7, True).mean() < 1e-3
-    assert churn(few_rows, moved, 7, False).mean() > 0.1
-
-
-def test_rank_of_own_row_and_neighbours_among_old_rows(few_rows):
-    other = few_rows + np.random.default_rng(3).normal(size=few_rows.shape).astype(np.float32)
-    similar = unit_rows(other) @ unit_rows(few_rows).T
+def test_rank_of_own_row_and_neighbours_among_old_rows(few_rows, other_rows):
+    similar = unit_rows(other_rows) @ unit_rows(few_rows).T
     rank = 1 + (similar > np.diag(similar)[:, None]).sum(axis=1)
-    found = across(few_rows, other, 9)
+    found = searched(measures.across, few_rows, other_rows, 9)
     assert found.reciprocal_rank == pytest.approx(np.where(rank <= 10, 1 / rank, 0))
     assert found.lost == pytest.approx((rank > 1).astype(float))
     np.fill_diagonal(similar, -2)
-    now = np.argsort(-similar, axis=1)[:, :9].tolist()
-    kept = [
-        len(set(one) & before) / 9
-        for one, before in zip(now, plain_neighbours(few_rows, 9, False), strict=True)
-    ]
+    now, before = np.argsort(-similar, axis=1)[:, :9].tolist(), plain_neighbours(few_rows, 9, False)
+    kept = [len(set(one) & two) / 9 for one, two in zip(now, before, strict=True)]
     assert found.churn == pytest.approx(1 - np.array(kept))
 
 
 def test_duplicates_are_neither_lost_nor_changed_by_noise(few_rows):
-    """Each row four times, and two neighbours: which of its three twins they are is left to noise."""
+    """Each row four times, and two neighbours: noise decides which of its three twins they are."""
     twins, rng = np.repeat(few_rows[:50], 4, axis=0), np.random.default_rng(9)
-    old, new = (with_jitter(twins, 1e-3, rng) for _ in range(2))
-    assert across(old, new, 2).lost.mean() > 0.3
-    assert churn(old, new, 2, True).mean() > 0.2
-    assert across(old, new, 2, jitter=1e-3).lost.sum() == 0
-    assert churn(old, new, 2, True, jitter=1e-3).sum() == 0
+    pair = [with_jitter(twins, 1e-3, rng) for _ in range(2)]
+    assert searched(measures.across, *pair, 2).lost.mean() > 0.3
+    assert searched(measures.churn, *pair, 2, True).mean() > 0.2
+    assert searched(measures.across, *pair, 2, jitter=1e-3).lost.sum() == 0
+    assert searched(measures.churn, *pair, 2, True, jitter=1e-3).sum() == 0
