@@ -24,13 +24,10 @@ from relcore.linking.link import link
 from relcore.spaces.space import LatentSpace
 
 
-def test_assignment_finds_permutation_and_is_no_worse_than_scipy():
-    rng = np.random.default_rng(0)
+def test_assignment_finds_permutation_and_is_no_worse_than_scipy(rng):
     for size in (8, 20):
-        A = rng.normal(size=(size, size))
-        A, order = A + A.T, rng.permutation(size)
-        B = rng.normal(size=(size, size))
-        B = B + B.T
+        A, B = (one + one.T for one in rng.normal(size=(2, size, size)))
+        order = rng.permutation(size)
         (own, found), (most, value) = assign(A, np.stack([A[np.ix_(order, order)], B]), rng, restarts=20)
         assert np.array_equal(order[own], np.arange(size))
         assert most == pytest.approx(np.square(A).sum())
@@ -39,40 +36,37 @@ def test_assignment_finds_permutation_and_is_no_worse_than_scipy():
         assert value >= quadratic_assignment(A, B, method="2opt", options=settings).fun
 
 
-def halves(state, noise=0.2, n=1500, d=20):
-    """Rows of one distribution: n a side, none of them in both; 500 rows with their true places."""
-    rng = np.random.default_rng(state)
-    turn = np.linalg.qr(rng.normal(size=(d + 5, d + 5)))[0][:d]
-    centres = rng.normal(size=(40, d)) * np.arange(1, d + 1) ** -0.3
-    X = centres[rng.integers(40, size=2 * n + 500)] + 0.5 * rng.normal(size=(2 * n + 500, d))
-    Y = X @ turn + noise * rng.normal(size=(len(X), d + 5))
-    X, Y = (unit_rows(rows, mean_row(rows)) for rows in (X, Y))
-    return X[:n], Y[n : 2 * n], X[2 * n :], Y[2 * n :]
+def share_nearest(mapped, targets):
+    return np.mean((unit_rows(mapped) @ targets.T).argmax(axis=1) == np.arange(len(mapped)))
+
+
+def named(side, rows):
+    return LatentSpace(rows, [f"{side}{row}" for row in range(len(rows))])
 
 
 @pytest.mark.slow
-def test_rows_without_any_partner_are_linked():
-    X, Y, held_x, held_y = halves(0)
-    *_, linked = link_clusters(X, Y)
+def test_rows_without_any_partner_are_linked(rng):
+    """1,500 rows of each space, none of them in both, and 500 held-out rows."""
+    turn = np.linalg.qr(rng.normal(size=(25, 25)))[0][:20]
+    centres = rng.normal(size=(40, 20)) * np.arange(1, 21) ** -0.3
+    X = centres[rng.integers(40, size=3500)] + 0.5 * rng.normal(size=(3500, 20))
+    X, Y = (unit_rows(rows, mean_row(rows)) for rows in (X, X @ turn + 0.2 * rng.normal(size=(3500, 25))))
+    held_x, held_y = X[3000:], Y[3000:]
+    *_, linked = link_clusters(X[:1500], Y[1500:3000])
     assert linked.agrees
-    mapped = unit_rows(held_x @ linked.mapping)
-    assert np.mean((mapped @ held_y.T).argmax(axis=1) == np.arange(len(mapped))) > 0.8
-    source, target = (
-        LatentSpace(rows, [f"{side}{row}" for row in range(len(rows))]) for side, rows in (("s", X), ("t", Y))
-    )
+    assert share_nearest(held_x @ linked.mapping, held_y) > 0.8
     rounds = []
-    linked = link(source, target, after=lambda history: rounds.append(len(history)))
-    found, moved = linked.result, linked.map.transform(held_x)
-    assert np.mean((unit_rows(moved) @ held_y.T).argmax(axis=1) == np.arange(len(moved))) > 0.8
+    linked = link(named("s", X[:1500]), named("t", Y[1500:3000]), after=lambda all: rounds.append(len(all)))
+    assert share_nearest(linked.map.transform(held_x), held_y) > 0.8
+    found = linked.result
     assert found.verdict == "linked", found.reason
     assert len(found.kept) == 0
     assert "most rows may have no partner" in found.reason
     assert rounds == list(range(1, len(rounds) + 1))
 
 
-def test_fits_that_agree_on_long_axes_alone_do_not_agree():
+def test_fits_that_agree_on_long_axes_alone_do_not_agree(rng):
     """Before, a cosine above chance was enough, so the chance level had to be one in 10,000."""
-    rng = np.random.default_rng(0)
     rows = unit_rows(rng.normal(size=(600, 60)) * np.r_[5, 5, np.ones(58)])
     signs = np.r_[1, 1, rng.choice([-1.0, 1.0], 58)]
     for second, agrees in ((np.eye(60), True), (np.diag(signs), False)):
@@ -83,19 +77,12 @@ def test_fits_that_agree_on_long_axes_alone_do_not_agree():
     assert fit.same < 0.1
 
 
-def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch):
-    """5,000 a side without counts were an error; here 1,000."""
-    for module, name, value in (
-        (clusters, "STARTS", 1),
-        (clusters, "CLUSTERINGS", 8),
-        (bootstrap, "MOST_ROWS", 900),
-    ):
-        monkeypatch.setattr(module, name, value)
-    rng = np.random.default_rng(0)
-    source, target = (
-        LatentSpace(rng.normal(size=(1000, 20)), [f"{side}{row}" for row in range(1000)]) for side in "st"
-    )
-    found = bootstrap_anchors(source, target)
+def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monkeypatch, rng):
+    """Before, 5,000 rows without counts were an error; here 1,000."""
+    monkeypatch.setattr(clusters, "STARTS", 1)
+    monkeypatch.setattr(clusters, "CLUSTERINGS", 8)
+    monkeypatch.setattr(bootstrap, "MOST_ROWS", 900)
+    found = bootstrap_anchors(*(named(side, rng.normal(size=(1000, 20))) for side in "st"))
     assert found.verdict == "not found"
     assert "Give 15–30 pairs" in found.reason
     assert found.pairs == found.anchors == ()
@@ -105,27 +92,17 @@ def test_unrelated_spaces_of_more_rows_than_self_learning_takes_are_refused(monk
 def test_rows_without_partner_help_few_pairs_and_do_not_harm_many():
     """Share of 200 held-out rows that are nearest to their partner, from 12 and 300 pairs in 60 dimensions."""
     rng = np.random.default_rng(1)
-    X = (
-        rng.normal(size=(2500, 60)) * np.arange(1, 61) ** -0.4
-        + rng.normal(size=(30, 60))[np.arange(2500) % 30]
-    )
+    X = rng.normal(size=(2500, 60)) * np.arange(1, 61) ** -0.4
+    X += rng.normal(size=(30, 60))[np.arange(2500) % 30]
     Y = X @ np.linalg.qr(rng.normal(size=(60, 60)))[0] + 0.1 * rng.normal(size=X.shape)
     X, Y = (unit_rows(rows, mean_row(rows)) for rows in (X, Y))
     found = {}
     for n in (12, 300):
-        pairs, paired = np.stack([np.arange(n), np.arange(n)]), rotation_between(X[:n], Y[:n])
-        mapping = map_from_pairs(X[:1150], np.r_[Y[:n], Y[1150 : 2300 - n]], pairs)
-        found[n] = [
-            np.mean((unit_rows(X[-200:] @ each) @ Y[-200:].T).argmax(axis=1) == np.arange(200))
-            for each in (mapping, paired)
-        ]
+        mapping = map_from_pairs(X[:1150], np.r_[Y[:n], Y[1150 : 2300 - n]], np.tile(np.arange(n), (2, 1)))
+        maps = mapping, rotation_between(X[:n], Y[:n])
+        found[n] = [share_nearest(X[-200:] @ each, Y[-200:]) for each in maps]
     assert found[12][0] > found[12][1] + 0.2
     assert found[300][0] >= found[300][1] - 0.005
-
-
-def spaces(n, m, d=12, seed=0):
-    rng = np.random.default_rng(seed)
-    return unit_rows(rng.normal(size=(n, d))), unit_rows(rng.normal(size=(m, d)))
 
 
 def dense(X, Y, k):
@@ -136,9 +113,9 @@ def dense(X, Y, k):
 
 
 @pytest.mark.parametrize(("n", "m", "k"), [(257, 90, 10), (61, 803, 3)])
-def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
+def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, rng, n, m, k):
     monkeypatch.setattr(engine, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
-    X, Y = spaces(n, m)
+    X, Y = unit_rows(rng.normal(size=(n, 12))), unit_rows(rng.normal(size=(m, 12)))
     scores, found = dense(X, Y, k), match_csls(X, Y, k)
     np.testing.assert_array_equal(found.partner, scores.argmax(axis=1))
     np.testing.assert_allclose(found.similarity, scores.max(axis=1), atol=1e-5)
@@ -146,19 +123,18 @@ def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
     np.testing.assert_array_equal(found.mutual, mutual)
 
 
-def test_equal_rows_are_paired_once():
-    X, Y = spaces(50, 50)
+def test_equal_rows_are_paired_once(rng):
+    X, Y = unit_rows(rng.normal(size=(50, 12))), unit_rows(rng.normal(size=(50, 12)))
     X[1] = X[0]
-    source, target = match_csls(X, Y).pairs
-    assert len(set(target.tolist())) == len(target)
-    assert len(set(source.tolist())) == len(source)
+    for rows in match_csls(X, Y).pairs.tolist():
+        assert len(set(rows)) == len(rows)
 
 
-def test_memory_stays_at_a_block(monkeypatch):
-    monkeypatch.setattr(engine, "BLOCK_BYTES", 2**20)
-    X, Y = spaces(6000, 6000)
+def test_memory_stays_at_a_block(monkeypatch, rng):
+    monkeypatch.setattr(engine, "BLOCK_BYTES", 2**18)
+    X = unit_rows(rng.normal(size=(3000, 12)))
     tracemalloc.start()
-    match_csls(X, Y)
+    match_csls(X, X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 6000 * 6000 * 4 / 4  # the matrix would take 144 MB
+    assert peak < 3000 * 3000 * 4 / 4  # the matrix would take 36 MB

@@ -1,6 +1,4 @@
-"""The published optimisation: its assignment against the dense Sinkhorn limit and POT, its anchors, its
-resumption.
-"""
+"""The published optimisation: its assignment against the dense Sinkhorn limit and POT, and its anchors."""
 
 import numpy as np
 import pytest
@@ -16,9 +14,9 @@ torch = Lazily("torch")
 EPSILON = 1e-4
 
 
-def relatives(n=60, m=60, k=9, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, k)).astype(np.float32), rng.normal(size=(m, k)).astype(np.float32)
+def relatives(n, m):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, 9)).astype(np.float32), rng.normal(size=(m, 9)).astype(np.float32)
 
 
 def distances(X, Y):
@@ -27,18 +25,15 @@ def distances(X, Y):
 
 def largest_entries(X, Y, log_plan):
     """Whether each target row's choice has the largest entry of its column of the plan, or one that in the
-    limit ties with it.
-
-    A row may be nearest to several columns: what tells such entries apart is of the order of ε.
+    limit ties with it. (A row may be nearest to several columns; then entries differ by the order of ε.)
     """
     found = hard_limit_assignment(*(torch.from_numpy(rows) for rows in (X, Y))).numpy()
     return log_plan.max(axis=0) - log_plan[found, np.arange(len(Y))] < 10 * EPSILON
 
 
-@pytest.mark.parametrize(("n", "m"), [(70, 41)])
-def test_blocks_are_limit_of_one_dense_sinkhorn_iteration(monkeypatch, n, m):
-    monkeypatch.setattr(bootstrap, "ASSIGNED_BYTES", 4 * m * 13)  # several blocks, the last one smaller
-    X, Y = relatives(n, m)
+def test_blocks_are_limit_of_one_dense_sinkhorn_iteration(monkeypatch):
+    monkeypatch.setattr(bootstrap, "ASSIGNED_BYTES", 4 * 41 * 13)  # several blocks, the last one smaller
+    X, Y = relatives(70, 41)
     M = distances(X, Y)
     u = -EPSILON * np.logaddexp.reduce(-M / EPSILON, axis=1)[:, None]  # uniform weights drop out
     v = -EPSILON * np.logaddexp.reduce(-(M - u) / EPSILON, axis=0)
@@ -51,34 +46,25 @@ def test_pot_agrees():
 
     X, Y = relatives(50, 50)
     weights, M = np.full(50, 1 / 50), distances(X, Y)
-    # POT turns to the columns first; with the matrix transposed that is the row first, as here.
+    # POT begins with the columns; with the matrix transposed, these are the rows, as here.
     settings = {"method": "sinkhorn_log", "numItermax": 1, "warn": False, "log": True}
     _, log = ot.sinkhorn(weights, weights, M.T, EPSILON, **settings)
     potentials = EPSILON * (log["log_v"][:, None] + log["log_u"][None])
     assert largest_entries(X, Y, potentials - M).all()
 
 
-def pair(n=150, d=8):
-    rng = np.random.default_rng(1)
-    X = unit_rows(rng.normal(size=(n, d)))
-    turn, _ = np.linalg.qr(rng.normal(size=(d, d)))
-    return X, unit_rows(X @ turn)
-
-
-def test_seeds_stay_and_the_error_falls():
-    X, Y = pair()
-    anchors, seeds = np.arange(30), np.arange(12)
-    steps = list(optimise_anchors(X, Y, anchors, seeds, steps=60))
+def test_seeds_stay_and_the_error_falls(rng):
+    X, seeds = unit_rows(rng.normal(size=(150, 8))), np.arange(12)
+    turn, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    steps = list(optimise_anchors(X, unit_rows(X @ turn), np.arange(30), seeds, steps=60))
+    assert len(steps) == 60
     assert all(np.array_equal(step.nearest[:12], seeds) for step in steps)
     assert steps[-1].error < 0.7 * steps[0].error
-    assert len(steps) == 60
 
 
 def test_exponential_map_walks_along_great_circles():
     base = torch.eye(2, 3)
-    tangent = torch.tensor(
-        [[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]]
-    )  # a quarter of a circle; nowhere at all
+    tangent = torch.tensor([[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]])  # a quarter of a circle; no step
     found = bootstrap.on_sphere(base, tangent)
     torch.testing.assert_close(found, torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), atol=1e-6, rtol=0)
     zero = torch.zeros(2, 3, requires_grad=True)  # where every run begins
@@ -88,22 +74,19 @@ def test_exponential_map_walks_along_great_circles():
 
 def test_hidden_anchors_are_found_in_words():
     """Of 600 frequent words, 15 seeds, 185 hidden, learning rate .05, 75 steps: ≥ .9 (measured 1.000, 1.000,
-    .978).
-
-    A row assigned the other way, or a start at length √d, finds less than .2 of them.
+    .978). A row assigned the other way, or a start at length √d, finds less than .2 of them.
     """
     source, target = (
         unit_rows(load_words(name, limit=600).vectors) for name in ("word2vec-novels", "fasttext-novels")
     )
     anchors = np.random.default_rng(0).permutation(len(source))[:200]
     *_, last = optimise_anchors(source, target, anchors, anchors[:15], steps=75, learning_rate=0.05)
-
     assert np.mean(last.nearest[15:] == anchors[15:]) >= 0.9
     assert last.returned[15:].mean() >= 0.9
 
 
-def test_rows_without_partners_do_not_return_to_their_anchors():
-    X, Y = (unit_rows(np.random.default_rng(state).normal(size=(300, 20))) for state in (0, 1))
+def test_rows_without_partners_do_not_return_to_their_anchors(rng):
+    X, Y = (unit_rows(rows) for rows in rng.normal(size=(2, 300, 20)))
     anchors = np.arange(100)
     *_, last = optimise_anchors(X, Y, anchors, anchors[:15], steps=75, learning_rate=0.05)
     assert last.returned[15:].mean() < 0.8  # certified from .95 on
