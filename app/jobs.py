@@ -125,9 +125,8 @@ def need_access_to_all(arguments: Any, store: Store) -> None:
                 arguments = SpaceSpec.from_json(named)
     if isinstance(arguments, SpaceSpec):
         need_access(arguments, store)
-        if (
-            is_shared() and arguments.source == "encoding"
-        ):  # the worker encodes again if the store lost the encoding
+        # The worker encodes again if the store lost the encoding.
+        if is_shared() and arguments.source == "encoding":
             inner = arguments.dataset, arguments.encoder
     elif isinstance(arguments, DatasetSpec):
         dataset_place(arguments)
@@ -169,9 +168,8 @@ def reduction(
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
-    fitting = replace(
-        shown, align=False
-    )  # the job need not run again, because aligning only rotates finished maps
+    # The job need not run again, because aligning only rotates finished maps.
+    fitting = replace(shown, align=False)
     drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
     if sampled := n_fitted(n, fitting) < n:

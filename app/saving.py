@@ -195,9 +195,8 @@ class _Tab:
         self.restored = self.failed = False
         self.tells = False  # whether the page says that the session was restored
         self.offered: Path | None = None  # file of a saved session that the page offers to open
-        self.noticed: tuple[Workspace, str] | None = (
-            None  # the notice is shown only with this workspace and page
-        )
+        # The notice is shown only with this workspace and page.
+        self.noticed: tuple[Workspace, str] | None = None
 
     def rename(self, name: str = "") -> None:
         self.name = name or secrets.token_hex(4)

@@ -164,9 +164,8 @@ def move_in_history() -> None:
         left = session.workspace().example
         move()
         st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
-        if (
-            left and not now.example and now.models[:2] == BUNDLED
-        ):  # otherwise Migrate would still show its example
+        # Otherwise Migrate would still show its example.
+        if left and not now.example and now.models[:2] == BUNDLED:
             go(START)
 
 

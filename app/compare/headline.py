@@ -78,10 +78,8 @@ def _headline(workspace: Workspace, models: Match) -> str:
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
     if verdict := _verdict(found["relative"]["mrr"]):
-        agree[1:] = [
-            verdict,
-            *agree[1:-1],
-        ]  # the last sentence gives the chance level, which the verdict also gives
+        # The last sentence gives the chance level, which the verdict also gives.
+        agree[1:] = [verdict, *agree[1:-1]]
     agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
     if models.others:

@@ -89,9 +89,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     if guessed:
         show_linked_notice()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
-    n_shared = (
-        0 if unknown else len(shared_ids([source, target]))
-    )  # ids that nobody confirmed may pair the wrong rows
+    # Ids that nobody confirmed may pair the wrong rows.
+    n_shared = 0 if unknown else len(shared_ids([source, target]))
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
 
@@ -451,7 +450,7 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
         st.subheader("Some of the links", anchor=False)
         caption(
             f"The surest, middle and least sure links, four of each{', and some wrong ones' * bool(wrong)}."
-            f" Rank 1 is the surest."
+            " Rank 1 is the surest."
             if n > 3 * _SAMPLED
             else "All links. Rank 1 is the surest."
         )
@@ -508,9 +507,8 @@ def _side(spec: SpaceSpec, ids: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
     side, look = with_items(replace(Workspace(), source=spec, target=spec), pd.DataFrame({"id": ids}))
     space = compute.load_space(spec)
     labels = () if space.labels is None else space.labels[space.rows(ids)]
-    if "text" not in side and 2 * sum(map(bool, labels)) > len(
-        ids
-    ):  # a column of labels that is mostly blank is left out
+    # A column of labels that is mostly blank is left out.
+    if "text" not in side and 2 * sum(map(bool, labels)) > len(ids):
         side["label"] = labels
     return side, look
 

@@ -254,9 +254,8 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
-    n_corpus, rate = _corpus(
-        setup, result
-    )  # drawn above the answer, because the answer's length changes with these numbers
+    # Drawn above the answer, because the answer's length changes with these numbers.
+    n_corpus, rate = _corpus(setup, result)
     scaled, note = result.scaled(n_corpus)
     told = [one for one in result.cautions if LEFT_OUT in one]
     _headline(result, result.sentence_at(n_corpus), scaled.cost_sentence())

@@ -102,9 +102,8 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         for label, by_metric in by_label.items():
             head = [_column_title(name, percent[number.unit]) for name, number in by_metric.items()]
             cells, titles = [label], [""]
-            if ends and (
-                found := _DIRECTION.fullmatch(label)
-            ):  # "source → target" labels become two columns, as in the printed table
+            # "source → target" labels become two columns, as in the printed table.
+            if ends and (found := _DIRECTION.fullmatch(label)):
                 cells = [label.replace(found["direction"], ""), found["source"], found["target"]]
                 titles = [row.published.labels[0], "source", "target"]
             lines = alike.setdefault((*titles, *by_metric), [[*titles, *head]])

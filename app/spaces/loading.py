@@ -240,9 +240,8 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
-        while taken := _columns_of_role(
-            roles(choices), option
-        ):  # the user chose no column, so ignore those that get this role by default
+        # The user chose no column, so ignore those that get this role by default.
+        while taken := _columns_of_role(roles(choices), option):
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
 

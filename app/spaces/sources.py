@@ -163,9 +163,8 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
 
 
 def _show_digits() -> None:
-    st.session_state.pop(
-        "encode.entry", None
-    )  # so that the chooser begins with the first dataset, the digits
+    # So that the chooser begins with the first dataset, the digits.
+    st.session_state.pop("encode.entry", None)
     st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 
 

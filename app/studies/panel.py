@@ -124,9 +124,8 @@ def _json_with_digest(spec: SpaceSpec) -> str:
 def introduce(study: Study) -> None:
     """Draw links to the tables and figures of papers that the study reproduces."""
     if rows := rows_of_study(study.kind):
-        compared = sorted(
-            rows, key=lambda row: "nothing to measure" in row.why_not
-        )  # rows that no study can measure come last
+        # Rows that no study can measure come last.
+        compared = sorted(rows, key=lambda row: "nothing to measure" in row.why_not)
         _row_links(compared, "In the papers:")
 
 
@@ -298,9 +297,8 @@ def _results(runs: StudyRuns, live: bool) -> None:
         st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
-    sentence = (
-        report.sentence.partition(" So far: ")[0] if live else report.sentence
-    )  # the bar shows the counts
+    # The bar shows the counts.
+    sentence = report.sentence.partition(" So far: ")[0] if live else report.sentence
     answer, colon, rest = sentence.partition(": ")
     whole = not colon or "(" in answer  # the sentence has no separate answer
     st.markdown(f"**{plain(sentence)}**" if whole else f"**{plain(answer)}:** {plain(rest)}")
@@ -354,9 +352,8 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
         chart = chosen if chosen in charts else chart
     if runs.study.reading:
         st.caption(f"How to read it: {plain(runs.study.reading)}")
-    figure = chart_exportable(charts[chart]).interactive(
-        exports.theme()
-    )  # without its title, because the conclusion stands above
+    # Without its title, because the conclusion stands above.
+    figure = chart_exportable(charts[chart]).interactive(exports.theme())
     exports.chart(figure, f"{place}.{runs.study.kind}.figure-{chart}")
     return chart
 

@@ -59,9 +59,8 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    picture = st.container(
-        width=320 + 160 * len(specs)
-    )  # keeps the cells narrow, which are easier to compare
+    # Keeps the cells narrow, which are easier to compare.
+    picture = st.container(width=320 + 160 * len(specs))
     with choosers:
         metric = st.selectbox(
             "Score",
@@ -369,9 +368,8 @@ def _show(
     with left:
         _chart(workspace, universe, by_name, recipe)
         with st.expander("How this was tested", icon=":material/fact_check:"):
-            for table in report.tables * (
-                len(universe.members) > 2
-            ):  # with two members, the chart shows the same numbers
+            # With two members, the chart shows the same numbers.
+            for table in report.tables * (len(universe.members) > 2):
                 report_table(table)
             for note in report.notes:
                 caption(note)
