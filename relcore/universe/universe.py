@@ -758,7 +758,7 @@ class UniverseChart(SpacesRecipe, figure="universe"):
         else:
             chart = map_of_spaces(universe) if self.chart == "map" else accuracy_matrix(universe)
         table = universe.table if self.chart == "accuracy" else None
-        return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table=table)
+        return chart_exportable(chart, self.to_json(), f"relscope-universe-{self.chart}", table, table)
 
 
 def charts_of(universe: Universe) -> dict[str, str]:

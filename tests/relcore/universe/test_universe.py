@@ -214,6 +214,7 @@ def test_the_map_puts_alike_spaces_side_by_side():
         drawn = UniverseChart(spaces=(), chart=name).draw(universe)
         assert drawn.bytes("png").startswith(b"\x89PNG")
         assert "'a'" in str(drawn.interactive(LIGHT).to_dict())
+    assert "tabular" in drawn.bytes("tex").decode()  # the accuracy, which is drawn last, has a table
 
 
 def test_a_few_rows_do_not_say_how_alike_models_are():
