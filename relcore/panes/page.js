@@ -18,7 +18,7 @@ async function open(main) {
   const { header: first, take } = await unpacked("relscope-panes");
   const column = (name) => first.files[name] && new TextColumn(take(name, Uint8Array));
   const [host, texts, notes] = [element("div", "ls-page-panes"), column("texts"), column("notes")];
-  let [header, selected, scatter] = [first, rowsAsBits([], first.n), null];
+  let [header, selected, scatter] = [first, rowsAsBits(rowsIn(take("selected"), first.n), first.n), null];
   const bits = () => Uint8Array.from(atob(selected), (letter) => letter.charCodeAt(0));
   let follower = null;
   let changed = {}; // arrays of an anchor that was moved

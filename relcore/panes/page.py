@@ -101,7 +101,9 @@ def panes_page(
     if units is not None:
         settings["live"] = {**units.live, "name": "page"}
         columns |= {f"units{side}": rows.astype("<f2").tobytes() for side, rows in enumerate(units.units)}
-    payload = payload_of(scene, version=ids_digest(scene), files=files, settings=settings)
+    payload = payload_of(
+        scene, version=ids_digest(scene), selected=scene.marked, files=files, settings=settings
+    )
     content = base64.b64encode(gzip.compress(payload.having(columns).to_bytes(), mtime=0)).decode()
     alt = escape(scene.alt())
     run = script(part("inspector.js") + part("follower.js") + part("page.js"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,8 +57,9 @@ def opened(page, tmp_path):
 
 
 def test_a_file_selects_lists_and_describes_rows(opened):
-    scene = two_panes()
+    scene = replace(two_panes(), marked=np.array([3, 5]))
     page = opened(scene)
+    wait_for(page, "selected", 2)  # those that were found when the file was written
     before = [pixels(page, pane) for pane in range(2)]
     page.click(f"{ROOT} [data-tool=box]")
     drag(page, 0, [(0.002, 0.002), (0.5, 0.998)])
