@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -253,13 +252,8 @@ def _ahead(
 ) -> Iterator[tuple[T, Any]]:
     """Yield each place with the result of `read` for it. The thread reads the next place while the caller
     uses this one."""
-    waiting: deque[tuple[T, Future[Any]]] = deque()
-    for place in places:
-        waiting.append((place, thread.submit(read, place)))
-        if len(waiting) > 1:
-            before, future = waiting.popleft()
-            yield before, future.result()
-    for place, future in waiting:
+    waiting = ((place, thread.submit(read, place)) for place in places)
+    for (place, future), _ in pairwise(chain(waiting, [None])):
         yield place, future.result()
 
 
@@ -277,7 +271,6 @@ class _Items:
         self.first, self.texts, self.order = -1, [], np.empty(0, np.int64)
 
     def places(self, start: int, stop: int) -> np.ndarray:
-        """The row numbers (m,) of a block."""
         if not self.sorted:
             return np.arange(start, stop)
         first = start // self.size * self.size
@@ -627,7 +620,6 @@ def files_of(spec: SpaceSpec) -> tuple[str, ...]:
 
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
-    """The columns of its table that a spec leaves out."""
     return _names_in_option(spec, "ignore", "columns")
 
 
@@ -928,7 +920,6 @@ def is_linked(spec: SpaceSpec, source: SpaceSpec, target: SpaceSpec) -> bool:
 
 
 def base_of(spec: SpaceSpec) -> SpaceSpec:
-    """The spec of the space from which a renamed space was made."""
     return SpaceSpec.from_json(json_of(spec.option("base"), "renamed space: expected its base"))
 
 
@@ -943,7 +934,7 @@ def place_of(spec: SpaceSpec) -> StorePlace:
     return StorePlace(spec.option("kind"), spec.name, spec.option("table"))
 
 
-def encode_again(spec: SpaceSpec, store: Store, report: Progress | None = None) -> None:
+def encode_again(spec: SpaceSpec, store: Store) -> None:
     """Compute the encoding that a spec names, if the store lacks it.
 
     Raises a SpaceError if the dataset or the encoder's files have changed, and the errors of `encode`.
@@ -956,4 +947,4 @@ def encode_again(spec: SpaceSpec, store: Store, report: Progress | None = None) 
             f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded;"
             " encode the current data in Data, and choose that encoding"
         )
-    encode(dataset, spec.encoder, store, report)
+    encode(dataset, spec.encoder, store)

@@ -203,7 +203,6 @@ class Example:
         return tuple(map(encoder_from_json, self.described))
 
 
-_NETWORKS = "mlp", "cnn", "residual", "vit"
 EXAMPLES = {
     "digits": Example(
         "Digits, four networks",

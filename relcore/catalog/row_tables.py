@@ -23,6 +23,7 @@ from relcore.files.reading import (
     OF_TEXTS,
     SUFFIXES,
     ItemTable,
+    cell_content,
     column_roles,
     description_of,
     is_metadata,
@@ -30,7 +31,6 @@ from relcore.files.reading import (
     rows_by_id,
     shape_of,
 )
-from relcore.files.tables import MISSING
 from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
@@ -116,7 +116,6 @@ def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]
 
 
 def is_numbered(space: LatentSpace) -> bool:
-    """Whether the ids of a space are its row numbers."""
     n = len(space)
     return space.ids[-1] == str(n - 1) and np.array_equal(space.ids, np.arange(n).astype(str))
 
@@ -238,15 +237,8 @@ class TableColumns:
         cells = np.array([*table.cells(column, int(rows.max()) + 1), None], dtype=object)[rows]
         names = table.class_names.get(column)
         codes, distinct = pd.factorize(cells)
-        cells = np.array([*(_cell(item, names) for item in distinct), None], dtype=object)[codes]
+        cells = np.array([*(cell_content(item, names) for item in distinct), None], dtype=object)[codes]
         return pd.Series(cells, index=space.index, dtype=object)
-
-
-def _cell(item: Any, class_names: Sequence[str] | None) -> Any:
-    """The content of a cell; None if it is empty. The number of a class is replaced by its name."""
-    if class_names:
-        item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
-    return None if isinstance(item, str) and item.strip() in MISSING else item
 
 
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:

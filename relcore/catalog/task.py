@@ -40,20 +40,15 @@ class Task(ABC, Generic[Result]):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
-    _title: ClassVar[str] = ""
+    title: ClassVar[str] = ""
 
     def __init_subclass__(cls, kind: str = "", version: int = 0, title: str = "") -> None:
         super().__init_subclass__()
-        for name, value in {"kind": kind, "version": version, "_title": title}.items():
+        for name, value in {"kind": kind, "version": version, "title": title}.items():
             if value:
                 setattr(cls, name, value)
 
     __post_init__ = check
-
-    @property
-    def title(self) -> str:
-        """The name of the job that people see."""
-        return self._title
 
     @abstractmethod
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:

@@ -88,11 +88,6 @@ class Column:
     reason: str
     where: str = ""
 
-    @property
-    def fault(self) -> str:
-        """The error message of an unclear column."""
-        return f"{self.where}{', ' * bool(self.where)}column {self.name!r:.80}: {self.reason}; {_REMEDY}"
-
 
 @dataclass(frozen=True)
 class Columns:
@@ -133,7 +128,8 @@ class Columns:
         unclear = [self.columns[place] for place in self.places("unclear")]
         for column in unclear:
             if column.reason != TEXT_OR:
-                raise SpaceError(f"{name}, {column.fault}")
+                where = f"{column.where}, " if column.where else ""
+                raise SpaceError(f"{name}, {where}column {column.name!r:.80}: {column.reason}; {_REMEDY}")
         if not self.places("dimension"):
             names = quote([column.name for column in self.columns[:8]])
             raise SpaceError(
@@ -289,6 +285,7 @@ _LABEL_NAMES = (
     *("class", "category", "target", "topic", "genre", "species"),
     *("language", "lang", "cluster", "group", "type"),
 )
+_LABEL_ENDINGS = ("_label", "_class", "_category")
 _PICTURE = re.compile(r".+\.(png|jpe?g|webp|gif|bmp|tiff?)", re.IGNORECASE)
 _LONG = 25  # characters; a longer text is not just a name
 _MOST_CLASSES = 50
@@ -322,12 +319,6 @@ def assign_metadata(
         spaced = sum(" " in item.strip() for item in cells)
         return bool(cells) and sum(map(len, cells)) >= _LONG * len(cells) and 2 * spaced > len(cells)
 
-    def is_named(i: int, names: Sequence[str], *endings: str) -> bool:
-        return plain[i] in names or plain[i].endswith(endings)
-
-    def has_classes(cells: list[str]) -> bool:
-        return 2 <= len(set(cells)) <= min(_MOST_CLASSES, len(cells) // 2)
-
     text, some = ("text",), ("text", "number")
     for role, of_kinds, reason, fits in (
         ("pictures", ("image",), "pictures", lambda i: True),
@@ -347,8 +338,13 @@ def assign_metadata(
             lambda i: len(set(texts[i])) == len(first.get(i, "x")) and is_distinct(i),
         ),
         ("ids", some, "an index", lambda i: i == 0 and names[0] in INDEX and is_distinct(0)),
-        ("labels", some, "", lambda i: is_named(i, _LABEL_NAMES, "_label", "_class", "_category")),
-        ("labels", text, "few distinct texts", lambda i: has_classes(texts[i])),
+        ("labels", some, "", lambda i: plain[i] in _LABEL_NAMES or plain[i].endswith(_LABEL_ENDINGS)),
+        (
+            "labels",
+            text,
+            "few distinct texts",
+            lambda i: 2 <= len(set(texts[i])) <= min(_MOST_CLASSES, len(texts[i]) // 2),
+        ),
         ("counts", ("number",), "", lambda i: plain[i] in ("freq", "frequency", "occurrences")),
     ):
         if not any(taken == role for taken, _ in roles.values()):

@@ -15,8 +15,9 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -135,7 +136,7 @@ def stream(
     """Call a generator function as in `run`, yield its items and return its result. The function may also
     read the files `others`."""
     if needs_process(path, *others):
-        with Process(path, libraries, others) as process:
+        with closing(Process(path, libraries, others)) as process:
             return (yield from process.stream(name_of(function), **arguments))
     try:
         with warnings.catch_warnings():
@@ -174,8 +175,6 @@ class Opened:
 
 
 class Process:
-    """A process that parses one file."""
-
     def __init__(self, path: Path, libraries: Sequence[str] = (), others: Sequence[Path] = ()) -> None:
         self._path = path.absolute()
         self._connection, theirs = socket.socketpair()
@@ -189,12 +188,6 @@ class Process:
             except OSError:  # the process was ended from outside
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()

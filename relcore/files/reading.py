@@ -373,7 +373,7 @@ def read_metadata(
             cells = cells if rows is None else [cells[row] for row in rows]
             if role == "labels":
                 classes = table.class_names.get(columns.columns[place].name)
-                cells = [_label(item, classes) for item in cells]
+                cells = [cell_content(item, classes) for item in cells]
             read[role] = check(cells, path.name)
     return read, note
 
@@ -405,12 +405,11 @@ def rows_by_id(
     return first[places]
 
 
-def _label(value: Any, names: Sequence[str] | None) -> Any:
-    if isinstance(value, str) and value in MISSING:
-        return ""
-    if names and isinstance(value, int) and not isinstance(value, bool):
-        return names[value] if 0 <= value < len(names) else ""
-    return value
+def cell_content(item: Any, class_names: Sequence[str] | None) -> Any:
+    """The content of a cell; None if it is empty. The number of a class is replaced by its name."""
+    if class_names:
+        item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
+    return None if isinstance(item, str) and item.strip() in MISSING else item
 
 
 # Folders
@@ -651,7 +650,6 @@ class _Source:
         return self.path.name[: -len(suffix_of(self.path))]
 
     def read(self, map_from: int, store: Store | None) -> tuple[Any, dict[str, Any]]:
-        """Return the vectors and the other columns."""
         on_disk = self.of.has_regions and sum(stamp.size for stamp in self.stamps) >= map_from
 
         def part(path: Path, most: int | None) -> tuple[Any, dict[str, Any]]:
@@ -1025,7 +1023,6 @@ OF_VECTORS = {"use_dictionary": False, "compression": "none"}
 
 
 def write_parquet(stream: IO[bytes], schema: Any, tables: Iterable[Any], **settings: Any) -> None:
-    """Write several Arrow tables with the same schema to one .parquet file."""
     import pyarrow.parquet as parquet
 
     with parquet.ParquetWriter(stream, schema, **settings) as writer:

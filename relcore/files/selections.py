@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from relcore.base.access import readable_path, regular_file
@@ -92,7 +92,7 @@ def from_session_file(content: bytes) -> tuple[str, ...] | None:
     SpaceError
         The content is no session file.
     """
-    return _decoded(_SessionFile, content, "session file").panes.selection
+    return _decoded(content, "session file").panes.selection
 
 
 def read_selection(path: str | Path) -> Selection:
@@ -124,7 +124,7 @@ def read_selection(path: str | Path) -> Selection:
         raise SpaceError(
             f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB"
         )
-    saved = _decoded(_SessionFile, path.read_bytes(), where)
+    saved = _decoded(path.read_bytes(), where)
     if saved.panes.selection is None:
         raise SpaceError(
             f"{where}: expected a session file with its selection, got one whose selection was too large for"
@@ -138,10 +138,8 @@ def read_selection(path: str | Path) -> Selection:
     return Selection(saved.panes.selection, tuple(spaces[end] for end in ends))
 
 
-def _decoded(kind: type, content: bytes, where: str) -> Any:
-    import msgspec
-
+def _decoded(content: bytes, where: str) -> _SessionFile:
     try:
-        return msgspec.json.decode(content, type=kind)
+        return msgspec.json.decode(content, type=_SessionFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpaceError(f"{where}: {_EXPECTED}, got something else ({error!s:.200})") from None

@@ -99,7 +99,6 @@ class OpenedTable:
         return values
 
     def roles(self, choices: Choices) -> Columns:
-        """The roles of the columns of a table of vectors."""
         columns = assign(self.path.name, self.values(), choices)
         place = columns.place("dimension")
         width = None if place is None else _fixed_width(self.schema.field(place).type)
@@ -107,7 +106,6 @@ class OpenedTable:
 
     def width(self, columns: Columns) -> int:
         """The length of the vectors; 0 if the first row has no vector."""
-
         if columns.dimension:
             return columns.dimension
         place = columns.place("dimension")
@@ -251,10 +249,10 @@ def table_of(path: Path, encoding: str = "", rows: int | None = None) -> OpenedT
     return ObjectLines(path) if suffix in (".jsonl", ".ndjson") else TextLines(path, encoding)
 
 
-def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
+def peek(path: Path) -> tuple[dict[str, ColumnKind], bool]:
     """Return the kinds of the columns, and whether the columns look like vectors: lists, a numbered series or
     many numbers."""
-    table = table_of(path, encoding, _BATCH_ROWS)
+    table = table_of(path, rows=_BATCH_ROWS)
     numbers = [name for name, kind in table.kinds.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
     many = len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
@@ -262,7 +260,6 @@ def peek(path: Path, encoding: str = "") -> tuple[dict[str, ColumnKind], bool]:
 
 
 def first_cells(path: Path, n: int, encoding: str = "") -> dict[str, list[str]]:
-    """The first n cells of at most 64 columns, as short texts."""
     table = table_of(path, encoding, n)
     cells = table.first(range(len(table.names[:_FIRST_COLUMNS])), n)
     return {table.names[place].strip(): [_short(item) for item in some] for place, some in cells.items()}
@@ -382,7 +379,7 @@ class _TextRows(OpenedTable):
         columns = {place: self._typed(place) for place in places}
         columns |= {place: self.rows.column(place) for place in texts}
         for start in range(0, self.rows.num_rows, rows):
-            yield {place: _whole_number(cells.slice(start, rows)) for place, cells in columns.items()}
+            yield {place: cells.slice(start, rows).combine_chunks() for place, cells in columns.items()}
 
     def _typed(self, place: int) -> Any:
         return self.rows.column(place)
@@ -663,21 +660,15 @@ def _number_in_text(cell: str) -> str:
     return f"expected text as in other rows, got the number {quote([cell])}"
 
 
-def _whole_number(cells: Any) -> Any:
-    # A chunked array lacks some methods of an array, even if it has one chunk.
-    return cells.combine_chunks() if hasattr(cells, "combine_chunks") else cells
-
-
 # Tables whose columns have types
 
 
-class _TypedTable(OpenedTable):
-    def _of_names(self, places: Sequence[int], batches: Iterable[Any]) -> Iterator[Batch]:
-        for batch in batches:
-            yield {place: batch.column(self.names[place]) for place in places}
+def _of_names(table: OpenedTable, places: Sequence[int], batches: Iterable[Any]) -> Iterator[Batch]:
+    for batch in batches:
+        yield {place: batch.column(table.names[place]) for place in places}
 
 
-class ParquetTable(_TypedTable):
+class ParquetTable(OpenedTable):
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as parquet
 
@@ -697,7 +688,7 @@ class ParquetTable(_TypedTable):
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
         places = (*places, *texts)
         names = [self.names[place] for place in places]
-        return self._of_names(places, self.file.iter_batches(rows, columns=names, use_threads=False))
+        return _of_names(self, places, self.file.iter_batches(rows, columns=names, use_threads=False))
 
     def group(self, column: str, group: int) -> Any:
         rows = max(1, self.starts[group + 1] - self.starts[group])
@@ -709,7 +700,7 @@ class ParquetTable(_TypedTable):
         return Regions([], names, decoded=(n, max(1, self.width(columns))))
 
 
-class ArrowTable(_TypedTable):
+class ArrowTable(OpenedTable):
     """An .arrow file (in stream or file form) or a file of Feather version 2, as a memory map."""
 
     def __init__(self, path: Path) -> None:
@@ -738,7 +729,7 @@ class ArrowTable(_TypedTable):
             selected.validate(full=True)
             step = rows or max(1, len(selected))
             parts = (selected.slice(start, step) for start in range(0, len(selected), step))
-            yield from self._of_names(places, parts)
+            yield from _of_names(self, places, parts)
 
     def regions(self, columns: Columns, n: int) -> Regions | None:
         places = columns.places("dimension")

@@ -98,7 +98,6 @@ class MarkedIds(np.ndarray):
         return marked
 
     def like(self, ids: Sequence[str]) -> Self:
-        """These ids (n,) with the same marks as `self`."""
         marked = np.array(ids, dtype=object).view(type(self))
         marked.__array_finalize__(self)
         return marked
@@ -281,10 +280,6 @@ class LatentSpace:
     """
 
     note: str = ""
-    dimension: int
-    labels: np.ndarray | None
-    payload: tuple[Any, ...] | None
-    counts: np.ndarray | None
 
     def __init__(
         self,
@@ -308,14 +303,17 @@ class LatentSpace:
             self._vectors.flags.writeable = False
         else:
             self._vectors = stored if stored.plain is None else stored.plain
-        n, self.dimension = given.shape
+        n = len(given)
+        self.dimension: int = given.shape[1]
         self._row_numbers = ids if isinstance(ids, RowNumbers) and ids.n == n else None
         if self._row_numbers is None:
             checked = checked_strings(ids, n, name, "ids")
             self.ids = ids.like(checked) if isinstance(ids, MarkedIds) else checked
-        self.labels = None if labels is None else checked_strings(labels, n, name, "labels")
-        self.payload = None if payload is None else tuple(payload)
-        self.counts = None if counts is None else checked_counts(counts, name)
+        self.labels: np.ndarray | None = (
+            None if labels is None else checked_strings(labels, n, name, "labels")
+        )
+        self.payload: tuple[Any, ...] | None = None if payload is None else tuple(payload)
+        self.counts: np.ndarray | None = None if counts is None else checked_counts(counts, name)
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != n:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
@@ -623,7 +621,6 @@ class Match:
 
     @property
     def spaces(self) -> tuple[LatentSpace, ...]:
-        """The source, the target and the further spaces."""
         return self.source, self.target, *self.others
 
     @property

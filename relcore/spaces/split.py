@@ -120,7 +120,6 @@ class Split:
 
     @property
     def untested(self) -> np.ndarray:
-        """The numbers of the rows that are not test rows, ascending."""
         return np.delete(np.arange(self.n), self.test)
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:

@@ -8,11 +8,11 @@ import struct
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,6 @@ from relcore.files.arrays import faiss_ids, faiss_rows, npy_layout, npy_rows, op
 from relcore.files.formats import ARROW, check_size, checked_ids, most_unpacked, readable, usable_bytes
 from relcore.files.reading import OF_VECTORS, write_parquet
 from relcore.files.tables import ParquetTable, is_vectors, vectors_of
-from relcore.runs.store import Progress, silent
 from relcore.spaces.space import LatentSpace
 
 BLOCK = 4096
@@ -157,8 +156,8 @@ class Target:
     add: bool = False
 
 
-class VectorIndex(ABC):
-    """Vectors with ids in a file or a database, opened for reading. It is a context manager."""
+class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
+    """Vectors with ids in a file or a database, opened for reading."""
 
     name: str
     n: int
@@ -223,9 +222,7 @@ class VectorIndex(ABC):
 
     @classmethod
     @abstractmethod
-    def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-    ) -> None:
+    def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         """Write rows to a new place. With ``target.add``, they may be added to an existing one. Nothing is
         deleted.
 
@@ -235,11 +232,8 @@ class VectorIndex(ABC):
             The place exists already, its rows have another width, or the store cannot add rows.
         """
 
-    def close(self) -> None:  # noqa: B027 - most stores keep nothing open between two blocks
+    def close(self) -> None:
         """Release locks and connections."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -271,14 +265,14 @@ def need_target(place: StorePlace, target: Target) -> None:
     INDEXES[place.kind].load().need_target(place, target)
 
 
-def write_index(
-    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-) -> None:
+def write_index(place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
     """Write rows to a place. Raises the errors of `VectorIndex.write` and `StorePlace.need_access`."""
     place.need_access()
     entry = INDEXES[place.kind]
     try:
-        entry.load().write(place, blocks, target, report)
+        if place.is_file:
+            entry.load().need_target(place, target)
+        entry.load().write(place, blocks, target)
     except (SpaceError, OSError):
         raise
     except Exception as error:
@@ -440,10 +434,7 @@ class NpyIndex(VectorIndex):
                 yield StoredRows(ids, npy_rows(stream, len(ids), shape, self._dtype, self.path.name))
 
     @classmethod
-    def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-    ) -> None:
-        cls.need_target(place, target)
+    def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
         _write(place.path, blocks, lambda stream: np.lib.format.write_array_header_1_0(stream, header))
 
@@ -558,10 +549,7 @@ class ParquetIndex(VectorIndex):
             yield StoredRows(block["ids"], block["vectors"])
 
     @classmethod
-    def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-    ) -> None:
-        cls.need_target(place, target)
+    def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         tables = tables_of(place.path.name, blocks)
         first = next(tables)
         with replacing(place.path) as stream:
@@ -579,12 +567,11 @@ class FaissRows:
     def confined_facts(self) -> dict[str, Any]:
         return {"n": self._index.ntotal, "width": self._index.d, "own_ids": self._ids is not None}
 
-    def read(self, start: int, stop: int) -> list[Any]:
-        numbers = None if self._ids is None else self._ids[start:stop]
-        return [numbers, faiss_rows(self._index, self._ids, slice(start, stop))]
+    def read(self, start: int, stop: int) -> np.ndarray:
+        return faiss_rows(self._index, self._ids, slice(start, stop))
 
-    def ids(self) -> np.ndarray | None:
-        return self._ids
+    def ids(self, start: int, stop: int) -> np.ndarray | None:
+        return None if self._ids is None else self._ids[start:stop]
 
 
 class FaissFile(VectorIndex):
@@ -603,30 +590,30 @@ class FaissFile(VectorIndex):
         self._rows.close()
 
     def read(self, size: int, start: int) -> Iterator[StoredRows]:
-        for first in range(start, self.n, size) if self._own_ids else ():
-            numbers, vectors = self._rows.call("read", start=first, stop=min(self.n, first + size))
-            yield StoredRows(list(map(str, numbers.tolist())), vectors)
-        for ids in () if self._own_ids else _ids_beside(self.path, self.n, size, start):
-            _, vectors = self._rows.call("read", start=start, stop=start + len(ids))
+        for ids in self._ids(size, start):
+            yield StoredRows(ids, self._rows.call("read", start=start, stop=start + len(ids)))
             start += len(ids)
-            yield StoredRows(ids, vectors)
+
+    def _ids(self, size: int, start: int) -> Iterator[list[str]]:
+        if not self._own_ids:
+            return _ids_beside(self.path, self.n, size, start)
+        blocks = (
+            self._rows.call("ids", start=at, stop=min(self.n, at + size)) for at in range(start, self.n, size)
+        )
+        return (list(map(str, numbers.tolist())) for numbers in blocks)
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
         """Yield blocks with the rows of these ids. faiss reads the whole file, but only these vectors are
         copied."""
-        numbers, wanted = self._rows.call("ids"), set(ids)
-        names = chain.from_iterable(_ids_beside(self.path, self.n, BLOCK, 0))
-        for row, item in enumerate(names if numbers is None else map(str, numbers.tolist())):
+        wanted = set(ids)
+        for row, item in enumerate(chain.from_iterable(self._ids(BLOCK, 0))):
             if item in wanted:
-                yield StoredRows([item], self._rows.call("read", start=row, stop=row + 1)[1])
+                yield StoredRows([item], self._rows.call("read", start=row, stop=row + 1))
 
     @classmethod
-    def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-    ) -> None:
+    def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         """Write a flat index for inner products, in the layout of faiss/impl/index_write.cpp. The ids are
         written to a file beside it."""
-        cls.need_target(place, target)
         n, d = target.n, target.width
         header = b"IxFI" + _FAISS_HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)
         _write(place.path, blocks, lambda stream: stream.write(header))
@@ -719,9 +706,7 @@ class LanceIndex(VectorIndex):
                 _table(_connect(place.path), place, target)
 
     @classmethod
-    def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-    ) -> None:
+    def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         """Write rows to a table. To an existing table they are added in one step. A new table appears only
         when it is complete."""
         table, folder, failed = None, place.path, []
@@ -738,10 +723,10 @@ class LanceIndex(VectorIndex):
                 if folder.is_dir():
                     table = _table(_connect(place.path), place, target)
                 if table is not None:
-                    table.add(_reader(place, checked(), target, report, table.schema))
+                    table.add(_reader(place, checked(), table.schema))
                     return
             with new_folder(folder) as made, _clear_errors(place.text):
-                _connect(made).create_table(place.table, _reader(place, checked(), target, report))
+                _connect(made).create_table(place.table, _reader(place, checked()))
         except SpaceError as error:
             raise failed[0] if failed else error from None
 
@@ -758,21 +743,11 @@ def _table(base: Any, place: StorePlace, target: Target) -> Any:
     return table
 
 
-def _reader(
-    place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress, schema: Any = None
-) -> Any:
-    """The blocks of rows as a stream of Arrow batches."""
+def _reader(place: StorePlace, blocks: Iterable[StoredRows], schema: Any = None) -> Any:
     tables = tables_of(place.text, blocks, schema)
     first = next(tables)
-
-    def batches() -> Iterator[Any]:
-        done = 0
-        for table in chain([first], tables):
-            yield from table.to_batches()
-            done += table.num_rows
-            report(done, target.n, place.text)
-
-    return pa.RecordBatchReader.from_batches(first.schema, batches())
+    batches = (batch for table in chain([first], tables) for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, batches)
 
 
 def _connect(folder: Path) -> Any:

@@ -9,7 +9,6 @@ from typing import Self
 
 from relcore.base.errors import SpaceError
 from relcore.base.text import visible
-from relcore.runs.store import Progress, silent
 from relcore.stores.index import StoredRows, StorePlace, Target, VectorIndex, need_new, need_width, no_secrets
 
 
@@ -89,17 +88,12 @@ class Database(VectorIndex):
             index.close()
 
     @classmethod
-    def write(
-        cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target, report: Progress = silent
-    ) -> None:
+    def write(cls, place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
         with cls._for_writing(place, target) as (index, is_there):
             if not is_there:
                 index.create(target.width)
-            done = 0
             for block in blocks:
                 index.put(block)
-                done += len(block.ids)
-                report(done, target.n, place.text)
             index.finish()
             facts = index.facts()
             if not target.add and (facts is None or facts[0] != target.n):

@@ -166,7 +166,7 @@ def test_a_password_in_an_address_is_not_shown():
 
 class Failing:
     @classmethod
-    def write(cls, place, blocks, target, report=None):
+    def write(cls, place, blocks, target):
         raise RuntimeError("the disk\nis full")
 
 
