@@ -16,15 +16,17 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     from relcore.base.names import METRICS as METRICS
     from relcore.catalog.catalog import SpaceSpec as SpaceSpec
     from relcore.catalog.naming import example_spaces as example_spaces
-    from relcore.runs.entries import bundled_results as bundled_results
-    from relcore.compare.scene import show as show
-    from relcore.compare.scene import figure_of as figure_of, panes_of as panes_of
+    from relcore.compare.scene import (
+        figure_of as figure_of,
+        panes_of as panes_of,
+        show as show,
+    )
     from relcore.drift.check import (
+        DriftChart as DriftChart,
         DriftCheck as DriftCheck,
         Thresholds as Thresholds,
         drift as drift,
     )
-    from relcore.drift.check import DriftChart as DriftChart
     from relcore.encoders.sentences import load_words as load_words
     from relcore.figures.charts import (
         Line as Line,
@@ -37,10 +39,16 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         histogram_exportable as histogram_exportable,
     )
     from relcore.files.reading import load_space as load_space
-    from relcore.invert.inversion import InversionSpec as InversionSpec, invert as invert
+    from relcore.files.selections import read_selection as read_selection
+    from relcore.invert.inversion import (
+        InversionSpec as InversionSpec,
+        invert as invert,
+    )
     from relcore.linking.bootstrap import bootstrap_anchors as bootstrap_anchors
-    from relcore.linking.link import link as link
-    from relcore.linking.link import BootstrapSpec as BootstrapSpec
+    from relcore.linking.link import (
+        BootstrapSpec as BootstrapSpec,
+        link as link,
+    )
     from relcore.migrate import adapters as adapters
     from relcore.migrate.measurements import MigrationChart as MigrationChart
     from relcore.migrate.migration import (
@@ -50,18 +58,22 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
     )
     from relcore.passport.check import check as check
     from relcore.passport.passport import Passport as Passport
-    from relcore.represent.similarity import select_anchors as select_anchors
-    from relcore.represent.similarity import RelativeProjection as RelativeProjection
+    from relcore.represent.similarity import (
+        RelativeProjection as RelativeProjection,
+        select_anchors as select_anchors,
+    )
     from relcore.represent.translation import (
         Affine as Affine,
         InverseRelativeProjection as InverseRelativeProjection,
         LeastSquares as LeastSquares,
         Procrustes as Procrustes,
+        ProjectionSpec as ProjectionSpec,
     )
-    from relcore.scores.cka import linear_cka as linear_cka, mean_cosine as mean_cosine
-    from relcore.represent.translation import ProjectionSpec as ProjectionSpec
-    from relcore.scores.passes import AlignedPair as AlignedPair
-    from relcore.scores.neighbours import jaccard as jaccard, mrr as mrr
+    from relcore.runs.entries import bundled_results as bundled_results
+    from relcore.scores.cka import (
+        linear_cka as linear_cka,
+        mean_cosine as mean_cosine,
+    )
     from relcore.scores.measures import (
         angular_cka as angular_cka,
         angular_shape as angular_shape,
@@ -76,18 +88,27 @@ if TYPE_CHECKING:  # for type checkers and editors; a test compares these import
         second_order_cosine as second_order_cosine,
         svcca as svcca,
     )
+    from relcore.scores.neighbours import (
+        jaccard as jaccard,
+        mrr as mrr,
+    )
+    from relcore.scores.passes import AlignedPair as AlignedPair
     from relcore.scores.score import Score as Score
-    from relcore.files.selections import read_selection as read_selection
-    from relcore.spaces.space import match as match
-    from relcore.spaces.space import LatentSpace as LatentSpace
+    from relcore.spaces.space import (
+        LatentSpace as LatentSpace,
+        match as match,
+    )
     from relcore.spaces.split import Split as Split
     from relcore.stitch.stitching import (
         StitchMatrix as StitchMatrix,
         StitchSpec as StitchSpec,
         stitch_matrix as stitch_matrix,
     )
-    from relcore.universe.universe import UniverseChart as UniverseChart
-    from relcore.universe.universe import Universe as Universe, UniverseSpec as UniverseSpec
+    from relcore.universe.universe import (
+        Universe as Universe,
+        UniverseChart as UniverseChart,
+        UniverseSpec as UniverseSpec,
+    )
 
 _MODULES = {
     "Affine": "represent.translation",

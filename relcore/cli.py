@@ -13,7 +13,7 @@ from contextlib import ExitStack, redirect_stdout
 from typing import Any, TextIO
 
 from relcore.base import access, environment, stopping
-from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.errors import NoCommonId, SpaceError, with_install_hint
 from relcore.base.text import harmless, visible
 from relcore.base.writing import sweep_temporary
 from relcore.commands.parser import COMMANDS as COMMANDS
@@ -42,9 +42,7 @@ def main(
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
             if options.device:  # stored in the environment, so that processes that start later have it, too
-                from relcore.base.environment import use_device
-
-                use_device(options.device)
+                environment.use_device(options.device)
             if options.store:  # stored in the environment, so that every process opens the same store
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
@@ -83,8 +81,6 @@ def main(
 def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
     """Print an error that the user can fix in one line. All other errors are raised."""
     if isinstance(error, ImportError):
-        from relcore.base.errors import with_install_hint
-
         if (missing := with_install_hint(error)) is not error:
             return _fail(missing)
     elif isinstance(error, BrokenPipeError):  # a reader such as `head` stopped reading
@@ -94,18 +90,18 @@ def _report_error(error: Exception, options: argparse.Namespace | None) -> int:
         place = f"{str(error.filename)[:200]}: {error.strerror}; check the path"
         return _fail(place if error.filename else error)
     elif isinstance(error, SpaceError) or type(error).__name__ in ("StoreError", "JobQueueError"):
-        told = str(error)
-        if isinstance(error, NoCommonId) and hasattr(options, "pair_by_row"):
-            told += "; or, if row i of both is the same item, add --pair-by-row"
-        if isinstance(error, NoCommonId) and hasattr(options, "links"):
-            told += "; or add --links links.parquet, a file that relscope link writes"
-        return _fail(told)
+        more = {
+            "pair_by_row": "; or, if row i of both is the same item, add --pair-by-row",
+            "links": "; or add --links links.parquet, a file that relscope link writes",
+        }
+        known = more if isinstance(error, NoCommonId) else ()
+        return _fail("".join([str(error), *(more[name] for name in known if hasattr(options, name))]))
     raise error
 
 
-def _fail(message: object, code: int = 2) -> int:
+def _fail(message: object) -> int:
     print(f"relscope: {visible(message).strip()}", file=sys.stderr)
-    return code
+    return 2
 
 
 class _Harmless:

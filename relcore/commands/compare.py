@@ -21,7 +21,6 @@ from relcore.commands.running import (
     Pair,
     Results,
     Shards,
-    all_computed,
     anchors_of,
     command,
     is_by_shard,
@@ -75,8 +74,8 @@ def run_compare(options: argparse.Namespace) -> Report:
         return _compare_shards(options, n_queries)
     preload_torch()
     settings = values_of(options, ExactScores)
-    specs, spaces = spaces_of(options, (options.source, options.target))
-    pair = match(*spaces)
+    inputs = spaces_of(options, (options.source, options.target))
+    pair = match(*inputs.spaces)
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
         raise SpaceError(
@@ -91,7 +90,7 @@ def run_compare(options: argparse.Namespace) -> Report:
     if n_queries is None:
         tasks = [ExactScores.on(form, anchors, **settings) for form in forms]
         tasks = [replace(task, metrics=metrics) for task in tasks] if metrics else tasks
-        results = all_computed(tasks, specs, (pair.source, pair.target), options)
+        results = replace(inputs, spaces=[pair.source, pair.target]).results(tasks)
         scores = {form: result.scores for form, result in zip(forms, results, strict=True)}
     else:
         given = {"projection": settings["projection"], "k": options.k, "convention": options.convention}
@@ -105,7 +104,7 @@ def run_compare(options: argparse.Namespace) -> Report:
     settings["metrics"] = metrics
 
     def drawn() -> Exportable:  # imports the maps, so it is called only for --recipe
-        recipe = FIGURES["scores"].load()(**settings, **pair_settings(specs, pair, anchors))
+        recipe = FIGURES["scores"].load()(**settings, **pair_settings(inputs.specs, pair, anchors))
         return recipe.draw(scores)
 
     scored = {form: by_metric for form, by_metric in scores.items() if by_metric}

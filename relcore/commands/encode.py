@@ -27,6 +27,7 @@ from relcore.base.writing import write
 from relcore.catalog.catalog import (
     SpaceSpec,
     available,
+    encode,
     encode_job,
     encoding_job_key,
     encoding_specs,
@@ -153,10 +154,9 @@ def run_passport(options: argparse.Namespace) -> Report:
         passport = passport.with_fingerprint(domains)
     passport.save(options.output)
     n, d = passport.vectors.shape
-    model = passport.card.model or "a model without name"
-    line = f"{n:,} anchors × {d:,} numbers, of {model}"
-    facts = {"passport": asdict(passport.card)}
-    return written(line, facts=facts, n=n, dimension=d, model=passport.card.model)
+    model = passport.card.model
+    line = f"{n:,} anchors × {d:,} numbers, of {model or 'a model without name'}"
+    return written(line, facts={"passport": asdict(passport.card)}, n=n, dimension=d, model=model)
 
 
 def _make_passport(options: argparse.Namespace) -> Passport:
@@ -194,10 +194,6 @@ def _make_passport(options: argparse.Namespace) -> Passport:
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
     """The vectors of a dataset's pictures. Their ids are digests of the pixels. Of equal pictures, only the
     first is kept."""
-    from relcore.catalog.catalog import encode
-    from relcore.catalog.naming import encoder_named
-    from relcore.encoders.datasets import load_dataset
-
     dataset = load_dataset(dataset_spec(argparse.Namespace(dataset=source, config="", id_column=None)))
     if dataset.kind != "images":
         raise SpaceError(f"{source}: expected pictures, got {dataset.kind}; leave out --pictures")
@@ -335,11 +331,9 @@ def _trusted_rows(name: str | None) -> tuple[LatentSpace | Passport | None, Spac
     if name is None:
         return None, None
     spec = space_spec(name)
-    if Path(name).suffix.lower() == SUFFIX:
-        try:
+    with suppress(SpaceError):  # a space of vectors or a damaged passport, which the last line refuses
+        if Path(name).suffix.lower() == SUFFIX:
             return Passport.load(name), spec
-        except SpaceError:  # it is a space of vectors or a damaged passport; the next line refuses the latter
-            pass
     return load(spec, again=True), spec
 
 
@@ -540,11 +534,9 @@ def file_report(options: argparse.Namespace) -> Report:
         facts = {"n": roles.n, "dimension": roles.dimension}
         return Report(size_in_words(roles.n, roles.dimension), [shown], facts)
     shapes = [(spec.name, *(shape_of(Path(spec.name)) or (None, None))) for spec in specs]
-    rows = [("space", "rows", "dimensions")]
-    for name, *shape in shapes:
-        rows.append((name, *("unknown" if size is None else f"{size:,}" for size in shape)))
     columns = pd.DataFrame(shapes, columns=["name", "n", "dimension"], dtype=object)
-    return Report("", [Table("spaces", columns, rows)])
+    cells = [[name, *("unknown" if n is None else f"{n:,}" for n in shape)] for name, *shape in shapes]
+    return Report("", [Table("spaces", columns, [("space", "rows", "dimensions"), *cells])])
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
@@ -609,22 +601,24 @@ def encoded(
         # the workers of a cluster may have another working folder
         placed = replace(spec, name=str(expand_home(spec.name).absolute())) if local else spec
         with queue(options, len(missing)) as cluster:
-            jobs = []
-            for encoder in missing:
-                key, title = encoding_job_key(dataset.digest, encoder), f"{encoder.title} · {dataset.name}"
-                jobs.append(cluster.submit(key, encode_job, title=title, dataset=placed, encoder=encoder))
+            jobs = [
+                cluster.submit(
+                    encoding_job_key(dataset.digest, encoder),
+                    encode_job,
+                    title=f"{encoder.title} · {dataset.name}",
+                    dataset=placed,
+                    encoder=encoder,
+                )
+                for encoder in missing
+            ]
             follow(cluster, jobs, options)
-    specs = []
-    for encoder in encoders:
-        keys = stored_encodings(store, dataset.digest, encoder) or {}
-        specs += encoding_specs(store, spec, encoder, keys)
-    return specs
+    keys = {encoder: stored_encodings(store, dataset.digest, encoder) or {} for encoder in encoders}
+    return [one for encoder in encoders for one in encoding_specs(store, spec, encoder, keys[encoder])]
 
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     """The encoders that --encoder names, without repetition."""
-    names = [name.strip() for text in options.encoder for name in text.split(",") if name.strip()]
-    if not names:
+    if not (names := [*filter(None, map(str.strip, ",".join(options.encoder).split(",")))]):
         raise SpaceError("--encoder: expected the name of an encoder, got none")
     given = {name: value for name in _settings() if (value := getattr(options, name, None)) is not None}
     taken: set[str] = set()

@@ -17,9 +17,7 @@ from relcore.commands.running import (
     ByRow,
     Results,
     Sample,
-    all_computed,
     command,
-    result_of,
     samples,
     values_of,
 )
@@ -29,7 +27,6 @@ from relcore.migrate.measurements import (
     FEWEST_QUERIES,
     BlindAnswers,
     CheaperIndex,
-    MigrationChart,
     ThresholdChange,
     with_answers,
 )
@@ -121,32 +118,30 @@ def run_migrate(options: argparse.Namespace) -> Report:
     if not options.curve:
         given["sizes"] = ()
     task = Migration(**given)
-    specs, spaces, sampled = samples(options, names)
-    if not sampled:
+    inputs = samples(options, names)
+    spaces = inputs.spaces
+    if not inputs.notes:
         match(*spaces[:2])  # an error comes before a job starts
-    result = result_of(task, specs, spaces, options)
+    result = inputs.result(task)
     if answers:
         result = with_answers(result, spaces[0].ids, answers, task.random_state)
     systems = [one for one in AFTER if one in result.found and len(result.queries) >= 2 * FEWEST_QUERIES]
     settings = {"migration": task, "adapter": result.adapter, "threshold": options.threshold}
     changes = [ThresholdChange(**settings, system=system) for system in systems]
-    thresholds = dict(zip(systems, all_computed(changes, specs, spaces, options), strict=True))
-    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "migration": task}
-    chart = MigrationChart(**recipe)
-    rate = Rate(options.row_seconds, options.price, options.row_tokens)
-    report = result.report(rate, **{"migration-options": lambda: chart.draw(result)})
+    thresholds = dict(zip(systems, inputs.results(changes), strict=True))
+    chart = inputs.chart("migration-options", result, spaces=tuple(inputs.specs), migration=task)
+    report = result.report(Rate(options.row_seconds, options.price, options.row_tokens), **chart)
     notes = [f"{AFTER[system]}: {one.describe()}" for system, one in thresholds.items()]
     facts: dict[str, Any] = {
         "thresholds": {
             system: {name: value for name, value in vars(one).items() if isinstance(value, int | float)}
             for system, one in thresholds.items()
         },
-        "sample": sampled,
     }
     tables = [*report.tables]
     if options.compress:
         cheaper = CheaperIndex(migration=task, adapter=result.adapter, weight=result.weight)
-        indexes = result_of(cheaper, specs, spaces, options).report()
+        indexes = inputs.result(cheaper).report()
         tables += indexes.tables
         notes += [indexes.sentence, *indexes.notes]
     if options.export:
@@ -154,5 +149,5 @@ def run_migrate(options: argparse.Namespace) -> Report:
         from relcore.studies.papers import commit_of
 
         notes += map(str, export_result(result, *spaces[:2], options.export, commit_of()))
-    notes = [*report.notes, *notes, *sampled]
-    return replace(report, tables=tables, facts={**report.facts, **facts}, notes=notes)
+    notes = [*report.notes, *notes]
+    return inputs.noted(replace(report, tables=tables, facts={**report.facts, **facts}, notes=notes))

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -25,7 +25,7 @@ import pandas as pd
 
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, quote
-from relcore.base.names import STRATEGIES, Named
+from relcore.base.names import FIGURES, STRATEGIES, Named
 from relcore.base.report import Report, Table, delimited_text, json_lines
 from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines, visible
@@ -226,10 +226,8 @@ def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
             else:
                 name_of_value = one.metavar or {int: "N", float: "X"}.get(one.number, "NAME")
                 shown |= {"default": usual, "metavar": name_of_value, "type": partial(_read, one)}
-            if usual is UNSET and one.nargs != "append":
-                parser.add_argument(name, **shown).setting = one
-            else:
-                parser.add_argument(flag(one.option), dest=one.option, **shown).setting = one
+            positional = usual is UNSET and one.nargs != "append"
+            parser.add_argument(name if positional else flag(one.option), **shown).setting = one
             if name == "format":
                 for short, kind in PRINTED.items():
                     shown = {"const": short, "help": f"print {kind}, with all digits"}
@@ -319,9 +317,62 @@ def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
 # Load the spaces of a command, and choose the anchors between them.
 
 
-def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """Return the specs and the spaces that a user names. With --pair-by-row, row numbers become their ids. If
-    an audit wrote the file of --anchors, its suspects are not scored.
+@dataclass
+class Inputs:
+    """The spaces of a command, with their specs, and sentences about samples of shards."""
+
+    options: argparse.Namespace
+    specs: list[SpaceSpec]
+    spaces: list[LatentSpace]
+    notes: list[str] = field(default_factory=list)
+
+    def result(self, task: Task[Result]) -> Result:
+        return self.results([task])[0]
+
+    def results(self, tasks: Sequence[Task[Result]]) -> list[Result]:
+        """The results of tasks on these spaces. They are read from the store if they are there. Otherwise,
+        they are computed: in this process if that is quick, or by jobs that run in parallel."""
+        options, spaces = self.options, self.spaces
+        store, known = Store(), {task.key(spaces): task for task in tasks}
+        results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
+        missing = {key: task for key, task in known.items() if key not in results}
+        seconds = sum(task.seconds(spaces) for task in missing.values())
+        at_once = not options.scheduler and seconds < AT_ONCE_SECONDS
+        if missing and not at_once:
+            try:
+                store.require_writable()
+            except StoreError:  # the store is not writable, so no job could save its result
+                at_once = True
+        if at_once:
+            with Bar(options) as bar:
+                for key, task in missing.items():
+                    results[key] = task.compute(store, spaces, warnings.warn, bar.show)
+        elif missing:
+            with queue(options, n_jobs=len(missing)) as cluster:
+                inputs = inputs_of(store, self.specs, spaces)
+                jobs = {
+                    key: cluster.submit(key, task_job, title=task.title, task=task, inputs=inputs)
+                    for key, task in missing.items()
+                }
+                follow(cluster, list(jobs.values()), options)
+                results |= {key: missing[key].read(job.result()) for key, job in jobs.items()}
+        return [results[key] for key in known]
+
+    def chart(self, name: str, result: Any, **settings: Any) -> dict[str, Callable[[], Any]]:
+        """The figure of this name for a report: a function that draws it. `settings` are those of its
+        recipe."""
+        digests = tuple(space.digest for space in self.spaces)
+        return {name: lambda: FIGURES[name].load()(**settings, digests=digests).draw(result)}
+
+    def noted(self, report: Report) -> Report:
+        """The report with the sentences about samples."""
+        facts, notes = {**report.facts, "sample": self.notes}, [*report.notes, *self.notes]
+        return replace(report, facts=facts, notes=notes)
+
+
+def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
+    """The spaces that a user names. With --pair-by-row, row numbers become their ids. If an audit wrote the
+    file of --anchors, its suspects are not scored.
 
     Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `read_links` and
     `load`.
@@ -341,10 +392,8 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> tuple[list[S
     return loaded_spaces(options, specs)
 
 
-def loaded_spaces(
-    options: argparse.Namespace, specs: Sequence[SpaceSpec]
-) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """Load spaces, and return their specs and the spaces. With --pair-by-row, row numbers become their ids.
+def loaded_spaces(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> Inputs:
+    """Load spaces. With --pair-by-row, row numbers become their ids.
 
     Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `load`.
     """
@@ -357,7 +406,7 @@ def loaded_spaces(
             f"--pair-by-row: expected equally many rows, got {got}; save all from the same rows, or give"
             " them the same ids"
         )
-    return specs, spaces
+    return Inputs(options, specs, spaces)
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
@@ -440,9 +489,7 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
     return [source for (source, target), kind in marked if kind == "suspect" and source == target]
 
 
-def pair_settings(
-    specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...]
-) -> dict[str, Any]:
+def pair_settings(specs: Sequence[SpaceSpec], pair: Match, anchors: tuple[str, ...]) -> dict[str, Any]:
     """The settings that the recipes of all figures of this pair have (see `ComparisonRecipe`)."""
     from relcore.maps.pane_maps import ViewSpec
     from relcore.maps.reduction import ReductionSpec
@@ -583,48 +630,6 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
     return ended + sum(shares), len(jobs), f"{number}{status.message or job.title}{left}"
 
 
-def result_of(
-    task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
-) -> Result:
-    """The result of a task. It is read from the store if it is there. Otherwise it is computed, in this
-    process if that is quick, or by a job."""
-    return all_computed([task], specs, spaces, options)[0]
-
-
-def all_computed(
-    tasks: Sequence[Task[Result]],
-    specs: Sequence[SpaceSpec],
-    spaces: Sequence[LatentSpace],
-    options: argparse.Namespace,
-) -> list[Result]:
-    """The results of several tasks on the same spaces, as from `result_of`. Their jobs run in parallel."""
-    store, known = Store(), {task.key(spaces): task for task in tasks}
-    results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
-    missing = {key: task for key, task in known.items() if key not in results}
-    at_once = (
-        not options.scheduler and sum(task.seconds(spaces) for task in missing.values()) < AT_ONCE_SECONDS
-    )
-    if missing and not at_once:
-        try:
-            store.require_writable()
-        except StoreError:  # the store is not writable, so no job could save its result
-            at_once = True
-    if missing and at_once:
-        with Bar(options) as bar:
-            for key, task in missing.items():
-                results[key] = task.compute(store, spaces, warnings.warn, bar.show)
-    elif missing:
-        with queue(options, n_jobs=len(missing)) as cluster:
-            inputs = inputs_of(store, specs, spaces)
-            jobs = {
-                key: cluster.submit(key, task_job, title=task.title, task=task, inputs=inputs)
-                for key, task in missing.items()
-            }
-            follow(cluster, list(jobs.values()), options)
-            results |= {key: missing[key].read(job.result()) for key, job in jobs.items()}
-    return [results[key] for key in known]
-
-
 def written(
     sentence: str = "", notes: Sequence[str] = (), facts: Mapping[str, Any] | None = None, **row: Any
 ) -> Report:
@@ -701,11 +706,9 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
     return number_or_ids(options.anchors, usual_anchors(space.n))
 
 
-def samples(
-    options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()
-) -> tuple[list[SpaceSpec], list[LatentSpace], list[str]]:
-    """Load the spaces at these places. Return their specs, the spaces, and sentences about samples. From
-    folders of shards, samples are drawn.
+def samples(options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()) -> Inputs:
+    """The spaces at these places. From folders of shards, samples are drawn, which contain the rows with the
+    ids `also`.
 
     Raises
     ------
@@ -715,7 +718,7 @@ def samples(
     """
     sharded = [is_by_shard(options, place) for place in places]
     if not any(sharded):
-        return *spaces_of(options, places), []
+        return spaces_of(options, places)
     if not all(sharded):
         raise SpaceError(
             "expected folders of shards only, or none, got both; write all spaces in shards, or none"
@@ -729,8 +732,5 @@ def samples(
         ]
     pairs = zip(drawn, spaces, strict=True)
     sizes = ", ".join(f"{len(sample):,} of {space.n:,} rows of {space.name}" for sample, space in pairs)
-    return (
-        [SpaceSpec("file", place) for place in places],
-        drawn,
-        [f"On a sample: {sizes}.", "", *run.describe()],
-    )
+    specs = [SpaceSpec("file", place) for place in places]
+    return Inputs(options, specs, drawn, [f"On a sample: {sizes}.", "", *run.describe()])

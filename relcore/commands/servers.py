@@ -101,10 +101,8 @@ def specs_of_names(names: list[str], options: argparse.Namespace | None = None) 
 
     With `options`, a folder of shards that is too large is replaced by a sample.
     """
-    specs = []
-    for name in names:
-        specs += (options and _sample(options, name)) or space_specs(name)
-    specs = with_their_tables(specs)
+    named = ((options and _sample(options, name)) or space_specs(name) for name in names)
+    specs = with_their_tables([spec for specs in named for spec in specs])
     for spec in specs:
         load(spec, again=True)
     return [_with_full_paths(spec) for spec in specs]
@@ -138,10 +136,8 @@ def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     """The spec with a full path, so that it leads to the same file or index from any folder."""
     if spec.source not in ("file", "index"):
         return spec
-    options = dict(spec.options)
-    if "metadata" in options:
-        options["metadata"] = str(Path(options["metadata"]).resolve())
-    return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(options.items()))
+    full = [(name, str(Path(text).resolve()) if name == "metadata" else text) for name, text in spec.options]
+    return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(full))
 
 
 # The commands that an agent may call. They answer a question and write no file; the arguments given here
@@ -193,12 +189,11 @@ def run_mcp(options: argparse.Namespace) -> None:
     folders = [one["name"] for one in json.loads(environment[access.OPENED])]
     readable = [*filter(None, [os.environ.get(access.DATA)]), *folders]
 
+    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
     async def listed(*_: Any) -> types.ListToolsResult:
-        tools = []
-        for name in TOOLS:
-            about, schema = _parser(name).description, schema_of(name)
-            hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-            tools.append(types.Tool(name=name, description=about, input_schema=schema, annotations=hints))
+        about = {name: {"description": _parser(name).description, "annotations": hints} for name in TOOLS}
+        tools = [types.Tool(name=name, input_schema=schema_of(name), **more) for name, more in about.items()]
         return types.ListToolsResult(tools=tools)
 
     async def called(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
@@ -276,12 +271,10 @@ def need_open(options: argparse.Namespace) -> None:
 
 def _need_open_name(text: str) -> None:
     index = parse_place(text)
-    if index and not index.is_file:
+    served = index is not None and index.address
+    if (index and not index.is_file) or (is_address(text) and not served):
         access.need_own_machine(text)
-    if index and index.address:
-        return
-    if is_address(text):
-        access.need_own_machine(text)
+    if served or is_address(text):
         return
     place = access.expand_home(index.where if index else text.partition("#")[0])
     # Links are refused, too: the answer must not reveal where a link out of the folder leads.

@@ -15,7 +15,7 @@ import numpy as np
 from relcore.base import records
 from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, need_one_of, quote
-from relcore.base.names import FIGURES, INDEXES, METHODS, REDUCTIONS, STITCH_METRICS
+from relcore.base.names import INDEXES, METHODS, REDUCTIONS, STITCH_METRICS
 from relcore.base.numbers import counted
 from relcore.base.records import read_json
 from relcore.base.report import Report
@@ -47,7 +47,6 @@ from relcore.commands.running import (
     number_or_ids,
     pair_settings,
     report_over_shards,
-    result_of,
     samples,
     spaces_of,
     values_of,
@@ -55,12 +54,12 @@ from relcore.commands.running import (
 )
 from relcore.compare.columns import cells_of, rows_table
 from relcore.compare.scene import NEIGHBOURS, atlas_table, figure_of, how_to_open
-from relcore.compare.scoring import AnchorAudit, PairAudit
-from relcore.drift.check import DriftChart, DriftCheck, Thresholds, default_file, read_thresholds
+from relcore.compare.scoring import PairAudit
+from relcore.drift.check import DriftCheck, Thresholds, default_file, read_thresholds
 from relcore.drift.check import report as drift_report
 from relcore.figures.style import DARK, LIGHT, Style
 from relcore.files.reading import SPACE_KINDS, need_suffix, write_parquet, write_space
-from relcore.invert.inversion import InversionSpec, invert_pair, side_names
+from relcore.invert.inversion import InversionSpec, RecoveryErrors, invert_pair, side_names
 from relcore.linking.bootstrap import Pairs
 from relcore.linking.clusters import ENOUGH
 from relcore.linking.link import (
@@ -105,20 +104,19 @@ class AuditOptions:
     " score the suspects.",
 )
 def run_audit(options: argparse.Namespace) -> Report:
-    specs, spaces = spaces_of(options, (options.source, options.target))
+    inputs = spaces_of(options, (options.source, options.target))
     if options.pair_list:
         anchors, partners = zip(*known_pairs(options.pair_list, "--pair-list"), strict=True)
     else:
-        anchors, partners = anchors_of(options, match(*spaces).source), ()
+        anchors, partners = anchors_of(options, match(*inputs.spaces).source), ()
     task = PairAudit(**values_of(options, PairAudit) | {"anchors": anchors, "partners": partners})
-    outcome = result_of(task, specs, spaces, options)
+    outcome = inputs.result(task)
     if options.output:
         links = outcome.table().rename(columns={"anchor": "source", "partner": "target"})
         links = links.assign(kind=links.suspect.map({True: "suspect", False: "anchor"}))
         write_links(options.output, links[["source", "target", "kind"]])
-    digests = tuple(space.digest for space in spaces)
-    recipe = {"source": specs[0], "target": specs[1], "digests": digests, "audit": task}
-    return outcome.report(**{"anchor-audit": lambda: AnchorAudit(**recipe).draw(outcome)})
+    source, target = inputs.specs
+    return outcome.report(**inputs.chart("anchor-audit", outcome, source=source, target=target, audit=task))
 
 
 GATES = {
@@ -178,12 +176,10 @@ class _PrintThresholds(argparse.Action):
 def run_drift(options: argparse.Namespace) -> Report:
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
-    specs, spaces = spaces_of(options, (options.old, options.new))
-    drift = result_of(task, specs, spaces, options)
-    verdict = drift.judged(thresholds)
-    recipe = {"old": specs[0], "new": specs[1], "digests": tuple(space.digest for space in spaces)}
-    recipe |= {"drift": task, "thresholds": thresholds}
-    return drift_report(drift, verdict, gate, {"drift": lambda: DriftChart(**recipe).draw(drift)})
+    inputs = spaces_of(options, (options.old, options.new))
+    drift, (old, new) = inputs.result(task), inputs.specs
+    chart = inputs.chart("drift", drift, old=old, new=new, drift=task, thresholds=thresholds)
+    return drift_report(drift, drift.judged(thresholds), gate, chart)
 
 
 @command(
@@ -196,8 +192,8 @@ def run_drift(options: argparse.Namespace) -> Report:
 )
 def run_invert(options: argparse.Namespace) -> Report:
     spec = InversionSpec(**values_of(options, InversionSpec))
-    specs, spaces, sampled = samples(options, (options.source, options.target))
-    pair = match(*spaces)
+    inputs = samples(options, (options.source, options.target))
+    pair = match(*inputs.spaces)
     anchors = anchors_of(options, pair.source)
     inversion = invert_pair(pair, anchors, spec)
     source, target = side_names(pair, spec.route)
@@ -205,10 +201,9 @@ def run_invert(options: argparse.Namespace) -> Report:
         labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
         write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
-    shared = pair_settings(specs, pair, anchors) | {"inversion": inversion.spec}
-    figure = partial(FIGURES["inversion-errors"].load(), **shared)
-    report = inversion.report((source, target), **{"inversion-errors": lambda: figure().draw(inversion)})
-    return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
+    recipe = RecoveryErrors(**pair_settings(inputs.specs, pair, anchors), inversion=inversion.spec)
+    chart = {"inversion-errors": partial(recipe.draw, inversion)}
+    return inputs.noted(inversion.report((source, target), **chart))
 
 
 @dataclass
@@ -244,16 +239,14 @@ def run_link(options: argparse.Namespace) -> Report:
     elif options.pairs is not None:
         n_seeds, pairs = 0, known_pairs(expand_home(options.pairs), "--pairs")
     sides = tuple(zip(*pairs, strict=True))  # samples of shards always contain these ids
-    specs, spaces, sampled = samples(options, (options.source, options.target), sides)
-    spec = _links_spec(options, n_seeds, pairs, *spaces)
-    outcome = result_of(spec, specs, spaces, options)
+    inputs = samples(options, (options.source, options.target), sides)
+    spec = _links_spec(options, n_seeds, pairs, *inputs.spaces)
+    outcome, (source, target) = inputs.result(spec), inputs.specs
     if options.output:
         write_links(options.output, links_table(outcome.result))
-    recipe = {"source": specs[0], "target": specs[1], "digests": tuple(space.digest for space in spaces)}
     figure = "bootstrap-scores" if outcome.scores else "bootstrap"
-    kind = FIGURES[figure].load()
-    report = outcome.report(**{figure: lambda: kind(**recipe, bootstrap=spec).draw(outcome)})
-    return replace(report, facts={**report.facts, "sample": sampled}, notes=sampled)
+    chart = inputs.chart(figure, outcome, source=source, target=target, bootstrap=spec)
+    return inputs.noted(outcome.report(**chart))
 
 
 def _links_spec(
@@ -311,12 +304,12 @@ class StitchOptions:
     ("mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5",),
 )
 def run_stitch(options: argparse.Namespace) -> Report:
-    specs, spaces, sampled = samples(options, options.spaces)
+    inputs = samples(options, options.spaces)
+    specs, spaces = inputs.specs, inputs.spaces
     spec = _stitch_spec(options, specs, spaces, share_rows(spaces, options.order))
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
-    result = result_of(spec, specs, spaces, options)
-    report = result.report(options.metric, specs, [space.digest for space in spaces])
-    return replace(report, facts={**report.facts, "sample": sampled}, notes=[*report.notes, *sampled])
+    digests = [space.digest for space in spaces]
+    return inputs.noted(inputs.result(spec).report(options.metric, specs, digests))
 
 
 def _stitch_spec(
@@ -379,14 +372,12 @@ def run_universe(options: argparse.Namespace) -> Report:
         return (_add_to_universe if verb == "add" else _map_to_universe)(*given)
     need_suffix(options.output, [SUFFIX])
     specs = [spec for text in options.spaces for spec in space_specs(text)]
-    specs, spaces = loaded_spaces(options, specs)
-    task = UniverseSpec(**values_of(options, UniverseSpec))
-    universe = result_of(task, specs, spaces, options)
+    inputs, task = loaded_spaces(options, specs), UniverseSpec(**values_of(options, UniverseSpec))
+    universe = inputs.result(task)
     if options.output:
         universe.save(options.output)
-    digests = tuple(space.digest for space in spaces)
-    recipe, kind = {"spaces": tuple(specs), "digests": digests, "universe": task}, FIGURES["universe"]
-    return universe.report(universe=lambda: kind.load()(**recipe).draw(universe))
+    chart = inputs.chart("universe", universe, spaces=tuple(inputs.specs), universe=task)
+    return universe.report(**chart)
 
 
 def _add_to_universe(options: argparse.Namespace, path: Path, space: LatentSpace) -> Report:
@@ -647,7 +638,8 @@ class ExportOptions:
 def run_export(options: argparse.Namespace) -> Report:
     if len(options.spaces) > 2:
         raise SpaceError(f"export: expected one or two spaces, got {quote(options.spaces)}")
-    specs, spaces = spaces_of(options, options.spaces)
+    inputs = spaces_of(options, options.spaces)
+    specs, spaces = inputs.specs, inputs.spaces
     pair, loaded = match(spaces[0], spaces[-1]), cache(partial(load, again=True))
     rows, n_spaces = np.arange(len(pair)), len(spaces)
     spec = ReductionSpec(method=options.method, max_points=max(3, len(pair)))

@@ -8,6 +8,7 @@ spaces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -399,8 +400,7 @@ class PairedRows:
         spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
         inverse = self.fit(spec)
         rows = inverse.transform(self.X)
-        errors, score = self.scored_rows(rows)
-        direct_errors, direct_scores = self.direct
+        (errors, score), (direct_errors, direct_scores) = self.scored_rows(rows), self.direct
         found = Inversion(
             spec=spec,
             n=self.n,
@@ -676,13 +676,7 @@ _N_NUMBERS = 6  # numbers in a request
 
 
 class LiveInversion:
-    """The map and the mean cosine of recovered rows, for settings with the same route and random state.
-
-    Attributes
-    ----------
-    n_solved : int
-        Number of sets of kept anchors for which a linear system was solved.
-    """
+    """The map and the mean cosine of recovered rows, for settings with the same route and random state."""
 
     def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
         self.rows, self.spec = rows, replace(spec, tuned=False)
@@ -692,10 +686,6 @@ class LiveInversion:
         self._solved: dict[bytes, np.ndarray] = {}
         if spec.method == "pruned":
             self._matrix(self.spec)
-
-    @property
-    def n_solved(self) -> int:
-        return len(self._solved)
 
     def coordinates(self, spec: InversionSpec) -> np.ndarray:
         """The coordinates (m, 2) float32 of the recovered rows, equal to those of `PairedRows.coordinates`.
@@ -773,23 +763,20 @@ class SlidAnswers:
         answer has the last map.
         """
         _, kind, slider, position, _, most = map(int, request)
-        try:
-            if kind == SCORE:
-                scores = [] if overtaken() else [self.live.cosine(self.spec), 0, 0, 0]
-                return request[:2].tobytes() + np.array(scores, "<f4").tobytes() if scores else b""
-            spec = self._spec_at(slider, position)
-            self._map = NumpyDevice().full_range(self.live.coordinates(spec).T, self._map.shape[1])
-            self.spec = spec
-        except SpaceError:
-            if kind == SCORE:
-                return b""
         n = self._map.shape[1]
+        with suppress(SpaceError):
+            if kind == SLIDE:
+                spec = self._spec_at(slider, position)
+                self._map, self.spec = NumpyDevice().full_range(self.live.coordinates(spec).T, n), spec
+            elif not overtaken():
+                scores = np.array([self.live.cosine(self.spec), 0, 0, 0], "<f4")
+                return request[:2].tobytes() + scores.tobytes()
+        if kind == SCORE:
+            return b""
         shown = self._map[:, sampled_places(n, most)] if 0 < most < n else self._map
         return maps_answer(request, shown.shape[1], [shown.tobytes()])
 
     def _spec_at(self, slider: int, position: int) -> InversionSpec:
         field, values = self.sliders[slider]
-        if values is None:
-            value: Any = position / 1000
-            return replace(self.spec, **{field: int(value) if field == "omega" else value})
-        return replace(self.spec, **{field: values[min(position // 1000, len(values) - 1)]})
+        of_values = values or [position // 1000 if field == "omega" else position / 1000]
+        return replace(self.spec, **{field: of_values[min(position // 1000, len(of_values) - 1)]})

@@ -170,8 +170,6 @@ class Estimator:
         so."""
         if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
             return rows
-        import pandas as pd
-
         index = X.index if isinstance(X, pd.DataFrame | LatentSpace) else None
         return cast(np.ndarray, pd.DataFrame(rows, index, self.get_feature_names_out(), copy=False))
 

@@ -602,9 +602,7 @@ def too_large(place: str) -> ShardedSpace | None:
     return None if first is not None and first == second else space
 
 
-def sample_shards(
-    space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = (), random_state: int = 0
-) -> LatentSpace:
+def sample_shards(space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = ()) -> LatentSpace:
     """Draw a sample of `n_rows` of the rows that have a direction, with ids and labels, in the order of the
     shards. If there are fewer rows, all of them.
 
@@ -614,7 +612,7 @@ def sample_shards(
     """
     if n_rows < 1:
         raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
-    work = Survey(min(n_rows, space.n), "sample", random_state, wanted_ids(space, also))
+    work = Survey(min(n_rows, space.n), "sample", wanted=wanted_ids(space, also))
     survey = runner.run(work, space.alone, "survey")
     rows = survey.arrays["rows"]
     if also:
@@ -869,7 +867,6 @@ _MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
 
 # The folder of mapped shards. It has one file per shard. A file is either complete or missing.
 
-FORMATS = ("npy", "parquet")
 MARK = "_relscope.json"  # the file that names the work in the folder; names with _ are no shards
 _MAPPED_ROWS = 16384  # rows that are mapped at once
 
@@ -999,7 +996,6 @@ def write_mapped(
     source: ShardedSpace,
     rows: ProjectionMap | AdapterMap,
     goal: str,
-    form: str,
     runner: Runner,
     title: str,
     anchors: Sequence[int] = (),
@@ -1008,9 +1004,7 @@ def write_mapped(
     process, and not at a worker's. A stopped run resumes with the first missing shard.
     """
     goal = goal if is_address(goal) else filesystem(goal)[1]
-    form = form or source.shards[0].written
-    need_one_of("format", form, FORMATS)
-    work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, form)
+    work = WriteRows(keep(runner.store, rows), type(rows).__name__, goal, source.shards[0].written)
     _need_folder(goal, work.key(source.alone))
     facts = runner.run(work, source.alone, title).facts
     path = filesystem(goal)[1].rstrip("/")
@@ -1028,7 +1022,6 @@ def project_shards(
     spec: ProjectionSpec | None = None,
     *,
     whiten: bool = False,
-    form: str = "",
     random_state: int = 0,
 ) -> Written:
     """Write the relative coordinates (n, k) of all rows, with ids and labels. `anchors` are ids, or a number
@@ -1047,9 +1040,7 @@ def project_shards(
     arrays = gather(runner, source.alone, chosen).arrays
     vectors = arrays["vectors_0"][np.searchsorted(arrays["rows"], chosen)]
     mean = mean_row(vectors, survey.arrays["sums_0"] / source.n)
-    return write_mapped(
-        source, ProjectionMap(vectors, mean, spec, whiten), goal, form, runner, "project", chosen
-    )
+    return write_mapped(source, ProjectionMap(vectors, mean, spec, whiten), goal, runner, "project", chosen)
 
 
 def adapt_shards(
@@ -1059,7 +1050,6 @@ def adapt_shards(
     runner: Runner,
     *,
     side: str = "queries",
-    form: str = "",
 ) -> Written:
     """Apply an adapter to all rows and write the result. `side` tells the model of the rows: "queries" for
     the new model, "corpus" for the old one.
@@ -1068,4 +1058,4 @@ def adapt_shards(
     need_width(adapter, side, source.width, source.name)
     steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
     rows = AdapterMap(tuple((type(step).__name__, vars(step)) for step in steps))
-    return write_mapped(source, rows, goal, form, runner, "adapt")
+    return write_mapped(source, rows, goal, runner, "adapt")

@@ -29,7 +29,6 @@ from relcore.files.formats import checked_ids, checked_labels, readable
 from relcore.files.reading import natural
 from relcore.files.tables import ARROW_SUFFIXES, decode_array, vectors_of
 from relcore.runs.entries import digest_of
-from relcore.spaces.space import LatentSpace
 from relcore.stores.index import id_column, vector_column
 
 BLOCK_BYTES = 32 * 2**20  # bytes of a block of one space; blocks of two spaces are read together
@@ -559,12 +558,6 @@ class ShardedSpace:
     def shape(self) -> tuple[int, int]:
         return self.n, self.width
 
-    def __len__(self) -> int:
-        return self.n
-
-    def __repr__(self) -> str:
-        return f"ShardedSpace({self.name!r}, n={self.n}, d={self.width}, shards={len(self.shards)})"
-
     @cached_property
     def digest(self) -> str:
         """The digest of the shards' stamps. No shard is read."""
@@ -585,15 +578,6 @@ class ShardedSpace:
             for block, which, places in shard.holding(rows[here] - shard.start):
                 ids[here[which]] = [block.ids[place] for place in places]
         return ids.tolist()
-
-    def whole(self) -> LatentSpace:
-        """All rows as a space in memory."""
-        blocks = [(shard, block) for shard in self.shards for block in shard.blocks(labels=True)]
-        ids = np.concatenate([shard.ids_of(block) for shard, block in blocks])
-        labelled = all(block.labels is not None for _, block in blocks)
-        labels = [label for _, block in blocks for label in block.labels] if labelled else None
-        vectors = np.concatenate([block.vectors for _, block in blocks])
-        return LatentSpace(vectors, ids, name=self.name, labels=labels)
 
 
 def is_sharded(place: str) -> bool:

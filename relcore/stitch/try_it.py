@@ -228,9 +228,7 @@ def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
 
 def why_not(spec: SpaceSpec) -> str:
     """A phrase on why a space cannot encode new items; "" if it can."""
-    if spec.source != "encoding":
-        return "came as vectors, without an encoder"
-    return ""
+    return "" if spec.source == "encoding" else "came as vectors, without an encoder"
 
 
 def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
@@ -378,8 +376,7 @@ class RetrievalSpec:
     settings: MethodSettings = MethodSettings()
     random_state: int = setting(0, low=0)
 
-    def __post_init__(self) -> None:
-        check(self)
+    __post_init__ = check
 
 
 @dataclass(frozen=True, eq=False)
@@ -516,9 +513,7 @@ class CrossLingual(SpacesRecipe, figure="cross-lingual"):
     pairs: Pairs = ()
 
     def draw(self, result: RetrievalResult | None = None) -> Exportable:
-        if result is None:
-            pair = pair_up(*self.loaded(), self.pairs)
-            result = retrieve(pair, self.retrieval)
+        result = result or retrieve(pair_up(*self.loaded(), self.pairs), self.retrieval)
         k, n = result.spec.k, len(result.ids)
         lines = [[by_metric[metric] for metric in METRICS] for by_metric in result.scores.values()]
         rows = tuple(METHODS[method].title for method in result.scores)

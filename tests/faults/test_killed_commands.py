@@ -31,6 +31,7 @@ from relcore.sharded.space import ShardedSpace
 from relcore.stores.index import open_index, parse_place
 from tests.faults import victims
 from tests.relcore.migrate.planted import NEW, Made, pairs
+from tests.relcore.sharded.folders import whole as all_rows
 from tests.relcore.sharded.folders import write_npy
 from tests.relcore.stores.stores import whole
 from tests.waiting import until
@@ -75,7 +76,7 @@ def sharded(name, width):
     def check(folder):
         space = ShardedSpace.open(str(folder / name))
         assert [shard.n for shard in space.shards] == [1000] * 4
-        found = space.whole()
+        found = all_rows(space)
         assert (found.ids.tolist(), found.dimension) == (IDS[:4000], width)
 
     return check

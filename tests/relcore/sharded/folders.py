@@ -5,6 +5,8 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as parquet
 
+from relcore.spaces.space import LatentSpace
+
 X = np.random.default_rng(3).normal(size=(100, 6)).astype(np.float32)
 
 
@@ -55,3 +57,12 @@ def write_arrow(folder, vectors, sizes, ids=None, labels=None):
         ):
             stream.write_table(table)
     return folder
+
+
+def whole(space):
+    """All rows of a sharded space as a space in memory."""
+    blocks = [(shard, block) for shard in space.shards for block in shard.blocks(labels=True)]
+    ids = np.concatenate([shard.ids_of(block) for shard, block in blocks])
+    labels = [label for _, block in blocks for label in block.labels or ()]
+    vectors = np.concatenate([block.vectors for _, block in blocks])
+    return LatentSpace(vectors, ids, name=space.name, labels=labels or None)

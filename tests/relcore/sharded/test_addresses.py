@@ -14,6 +14,7 @@ from relcore.base.errors import SpaceError
 from relcore.sharded import space as sharded
 from relcore.sharded.space import ShardedSpace
 from tests import loopback
+from tests.relcore.sharded.folders import whole
 
 ROWS = np.arange(4000, dtype=np.float32).reshape(1000, 4)
 
@@ -109,7 +110,7 @@ def test_shards_are_read_from_server_whatever_it_says_of_their_size(size):
             ("part-0.npy", 1000, 4),
             ("part-1.npy", 1000, 4),
         ]
-        np.testing.assert_array_equal(space.whole().vectors, np.concatenate([ROWS, ROWS + 1]))
+        np.testing.assert_array_equal(whole(space).vectors, np.concatenate([ROWS, ROWS + 1]))
         np.testing.assert_array_equal(space.shards[1].take(np.array([7])), ROWS[7:8] + 1)
     assert {packing for _, packing in seen} == {"identity"}
 
@@ -118,5 +119,5 @@ def test_shards_are_read_from_server_whatever_it_says_of_their_size(size):
 def test_a_server_of_shards_is_not_believed(name, monkeypatch):
     monkeypatch.setattr(sharded, "_MOST_SECONDS", 1)
     with serving(**LIES[name]) as (address, seen), pytest.raises(SpaceError, match=r"127\.0\.0\.1|part-"):
-        ShardedSpace.open(address).whole()
+        whole(ShardedSpace.open(address))
     assert len(seen) < 30

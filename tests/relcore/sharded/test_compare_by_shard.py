@@ -9,7 +9,7 @@ from relcore.scores.comparison import class_labels, held_out, score_pair
 from relcore.sharded.operations import Runner, compare_shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces.space import match
-from tests.relcore.sharded.folders import write_npy, write_parquet
+from tests.relcore.sharded.folders import whole, write_npy, write_parquet
 
 N, SIZES = 1500, (400, 700, 300, 100)
 IDS = [f"row-{row}" for row in range(N)]
@@ -38,7 +38,7 @@ def spaces(tmp_path, X, Y, ids=IDS):
 
 
 def expected(source, target, anchors, spec, n_queries, forms=REPRESENTATIONS, **settings):
-    pair = match(source.whole(), target.whole())
+    pair = match(whole(source), whole(target))
     ids = anchors if not isinstance(anchors, int) else select_anchors(pair.source, anchors) if anchors else ()
     settings |= {"labels": class_labels(pair)}
     made = {form: (represent(pair, form, ids, spec), held_out(pair, ids, form)) for form in forms}
@@ -104,4 +104,4 @@ def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
     ):
         compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=300)
     with pytest.raises(SpaceError, match="ids must be distinct"):
-        source.whole()
+        whole(source)

@@ -13,7 +13,7 @@ from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.sharded.operations import FAN, Runner, ShardWork, Survey, project_shards
 from relcore.sharded.space import ShardedSpace, shard_pairs
-from tests.relcore.sharded.folders import X, write_npy, write_parquet
+from tests.relcore.sharded.folders import X, whole, write_npy, write_parquet
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def test_a_killed_worker_costs_one_shard(queue, tmp_path):
     names = [shard.name for shard in space.shards]
     assert computed(log) == sorted([*names, names[5]])
     np.testing.assert_allclose(
-        found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
+        found.arrays["sum"], whole(space).vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
     )
     assert (found.facts["n"], found.computed, [one.shard for one in found.ran]) == (400, 12, names)
     assert all(one.peak_mb > 0 for one in found.ran)
@@ -94,7 +94,7 @@ def test_groups_are_merged_to_last_bit_alike_and_leave_one_result(tmp_path, n_sh
     runner = Runner(store, report=lambda done, total, text: reports.append((done, total)))
     found = runner.run(work, space.alone, "add")
     np.testing.assert_allclose(
-        found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
+        found.arrays["sum"], whole(space).vectors.sum(axis=0, dtype=np.float64), rtol=1e-12
     )
     assert [one.shard for one in found.ran] == [shard.name for shard in space.shards]
     assert store.entries() == [work.key(space.alone)]
@@ -141,6 +141,6 @@ def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
     rows = (scale * (1e4 + np.random.default_rng(2).normal(size=(100, 6)))).astype(np.float32)
     space = ShardedSpace.open(write_npy(tmp_path / "s", rows, (60, 40)))
     written = project_shards(space, 9, str(tmp_path / "goal"), Runner(Store(tmp_path / "store")))
-    whole = ProjectionSpec().projection().fit(rows, anchors=written.anchors)
-    found = ShardedSpace.open(tmp_path / "goal").whole().vectors
-    np.testing.assert_allclose(found, whole.transform(rows), atol=1e-5)
+    projection = ProjectionSpec().projection().fit(rows, anchors=written.anchors)
+    found = whole(ShardedSpace.open(tmp_path / "goal")).vectors
+    np.testing.assert_allclose(found, projection.transform(rows), atol=1e-5)

@@ -14,7 +14,7 @@ from relcore.runs.store import Context, Store
 from relcore.sharded.operations import Runner, project_shards, sample_job, sample_shards, sample_spec
 from relcore.sharded.space import ShardedSpace, is_sharded, shard_pairs
 from relcore.spaces.split import row_keys
-from tests.relcore.sharded.folders import X, write_arrow, write_feather, write_npy, write_parquet
+from tests.relcore.sharded.folders import X, whole, write_arrow, write_feather, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
 
@@ -26,10 +26,10 @@ def test_a_folder_is_the_rows_of_its_shards(tmp_path, write):
     write(tmp_path / "s", X, SIZES, ids=names, labels=labels)
     space = ShardedSpace.open(tmp_path / "s")
     assert (space.n, space.width, [shard.n for shard in space.shards]) == (100, X.shape[1], list(SIZES))
-    whole = space.whole()
-    np.testing.assert_array_equal(whole.vectors, X)
-    assert whole.ids.tolist() == names
-    assert whole.labels.tolist() == labels
+    in_memory = whole(space)
+    np.testing.assert_array_equal(in_memory.vectors, X)
+    assert in_memory.ids.tolist() == names
+    assert in_memory.labels.tolist() == labels
     rows = np.array([49, 0, 31, 31])
     np.testing.assert_array_equal(space.shards[1].take(rows), X[30 + rows])
     np.testing.assert_array_equal(space.shards[1].take(rows[:0]), X[:0])
@@ -43,7 +43,7 @@ def test_an_address_that_fsspec_opens(tmp_path):
         with memory.open(f"/shards-in-memory/part-{number}.npy", "wb") as stream:
             np.save(stream, rows)
     space = ShardedSpace.open("memory://shards-in-memory")
-    np.testing.assert_array_equal(space.whole().vectors, X)
+    np.testing.assert_array_equal(whole(space).vectors, X)
     assert is_sharded("memory://shards-in-memory")
     assert not is_sharded("memory://nothing-here")
 
@@ -122,7 +122,7 @@ def test_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
 
     write_npy(tmp_path / "old", X, SIZES)
     write_npy(tmp_path / "old::v2", 2 * X, SIZES)
-    np.testing.assert_array_equal(ShardedSpace.open(str(tmp_path / "old::v2")).whole().vectors, 2 * X)
+    np.testing.assert_array_equal(whole(ShardedSpace.open(str(tmp_path / "old::v2"))).vectors, 2 * X)
     with fsspec.filesystem("memory").open("/colons/a::b.npy", "wb") as stream:
         np.save(stream, X)
     with pytest.raises(SpaceError, match="without '::'"):
@@ -137,16 +137,16 @@ def test_shard_that_is_written_again_is_not_read_under_digest_before(tmp_path, w
     reading = before.shards[1].blocks(10)
     next(reading)
     write(tmp_path / "s", X + 1, SIZES, ids=ids)
-    for read in (before.whole, lambda: before.shards[0].take(np.arange(1)), lambda: list(reading)):
+    for read in (lambda: whole(before), lambda: before.shards[0].take(np.arange(1)), lambda: list(reading)):
         with pytest.raises(SpaceError, match="that was written again; run the command again"):
             read()
     after = ShardedSpace.open(tmp_path / "s")
     assert after.digest != before.digest
-    np.testing.assert_array_equal(after.whole().vectors, X + 1)
+    np.testing.assert_array_equal(whole(after).vectors, X + 1)
     if write is write_npy:
         (tmp_path / "s" / "part-00001.ids.txt").write_text("\n".join(map(str, range(1000, 1050))))
         with pytest.raises(SpaceError, match=r"part-00001\.npy: .* that was written again"):
-            after.whole()
+            whole(after)
 
 
 IDS = np.array([f"row-{row}" for row in range(100)])
@@ -242,27 +242,25 @@ def runner(tmp_path):
     return Runner(Store(tmp_path / "store"))
 
 
-@pytest.mark.parametrize(("write", "form", "whiten"), [(write_npy, "", True), (write_parquet, "npy", False)])
-def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, form, whiten):
+@pytest.mark.parametrize(("write", "whiten"), [(write_npy, True), (write_parquet, False)])
+def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, whiten):
     rows = X.copy() + 2
     rows[17] = 0
     labels = ["ab"[row % 2] for row in range(100)]
     write(tmp_path / "s", rows, SIZES, ids=ROW_IDS, labels=labels)
     source = ShardedSpace.open(tmp_path / "s")
     spec = ProjectionSpec("cosine" if whiten else "angular")
-    written = project_shards(
-        source, 9, str(tmp_path / "goal"), runner, spec, whiten=whiten, form=form, random_state=3
-    )
-    whole = source.whole()
-    ids = select_anchors(whole, 9, random_state=3)
-    anchors = whole.rows(ids)
-    expected = spec.projection(whiten).fit(whole.vectors, anchors=anchors).transform(whole.vectors)
+    written = project_shards(source, 9, str(tmp_path / "goal"), runner, spec, whiten=whiten, random_state=3)
+    in_memory = whole(source)
+    ids = select_anchors(in_memory, 9, random_state=3)
+    anchors = in_memory.rows(ids)
+    expected = spec.projection(whiten).fit(in_memory.vectors, anchors=anchors).transform(in_memory.vectors)
     found = ShardedSpace.open(tmp_path / "goal")
     assert (written.n, written.width, written.anchors.tolist()) == (100, 9, anchors.tolist())
     assert [shard.n for shard in found.shards] == list(SIZES)
-    np.testing.assert_allclose(found.whole().vectors, expected, atol=1e-6)
-    assert found.whole().ids.tolist() == ROW_IDS
-    assert found.whole().labels.tolist() == labels
+    np.testing.assert_allclose(whole(found).vectors, expected, atol=1e-6)
+    assert whole(found).ids.tolist() == ROW_IDS
+    assert whole(found).labels.tolist() == labels
     by_id = project_shards(source, list(ids), str(tmp_path / "again"), runner, spec, whiten=whiten)
     np.testing.assert_array_equal(by_id.anchors, anchors)
 
@@ -271,11 +269,11 @@ def test_a_file_that_is_gone_costs_its_shard(tmp_path, runner):
     write_npy(tmp_path / "s", X, SIZES)
     source, goal = ShardedSpace.open(tmp_path / "s"), tmp_path / "goal"
     project_shards(source, 5, str(goal), runner)
-    kept = ShardedSpace.open(goal).whole().vectors
+    kept = whole(ShardedSpace.open(goal)).vectors
     (goal / "part-00001.npy").unlink()
     project_shards(source, 5, str(goal), runner)
     assert runner.done[-1][1].computed == 1
-    np.testing.assert_array_equal(ShardedSpace.open(goal).whole().vectors, kept)
+    np.testing.assert_array_equal(whole(ShardedSpace.open(goal)).vectors, kept)
     with pytest.raises(SpaceError, match="expected a new or empty folder"):
         project_shards(source, 6, str(goal), runner)
     assert any("project: 3 shards, 2 of them found in the store" in line for line in runner.describe())
