@@ -7,7 +7,7 @@ import sys
 
 from relcore.base.version import __version__ as __version__
 
-# typing is not imported: until `relcore.base.stopping` listens, Ctrl-C prints a traceback.
+# Importing typing takes time, and Ctrl-C prints a traceback until `relcore.base.stopping` listens.
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with the table below
     from typing import Any

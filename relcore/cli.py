@@ -24,8 +24,10 @@ def main(
     arguments: Sequence[str] | None = None, check: Callable[[argparse.Namespace], None] | None = None
 ) -> int:
     """Run one command and return its exit code. It is 0 on success, 1 after an alarm, 130 after Ctrl-C, and 2
-    after an error that the user can fix. Such an error is printed in one line on stderr. `check` may refuse
-    options. If it is given, RELSCOPE_SHARE has an effect.
+    after an error that the user can fix, which is printed in one line on stderr.
+
+    `check` is called with the options, and may raise a SpaceError. Without `check`, RELSCOPE_SHARE is ignored
+    by all commands except app and mcp.
     """
     arguments, options, code = sys.argv[1:] if arguments is None else list(arguments), None, 0
     before = dict(os.environ)
@@ -47,14 +49,16 @@ def main(
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
-            if arguments[0] not in ("app", "mcp"):  # these two have their own readers, and may be shared
-                # With a .npy file, perhaps no reader is needed. It is then started at the first other file.
+            if arguments[0] not in ("app", "mcp"):  # these two start readers themselves, and may be shared
+                # A .npy file may need no reader. If a later file needs one, it is started then.
                 if ".npy" not in "".join(arguments):
                     confined.start()
                 if not check:
                     os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
-            if sys.stdout.isatty():  # no name or id may control the terminal; a file gets every character
+            if (
+                sys.stdout.isatty()
+            ):  # control characters in names or ids must not reach the terminal; a file gets all
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             from relcore.commands.running import finish
             from relcore.files.reading import need_suffix
@@ -66,7 +70,9 @@ def main(
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         stopping.stop_at_once()
-        if stopping.stopped or isinstance(error, KeyboardInterrupt):  # some libraries make it another error
+        if stopping.stopped or isinstance(
+            error, KeyboardInterrupt
+        ):  # some libraries turn Ctrl-C into another error
             return stopping.print_stopped()
         return _report_error(error, options)
     finally:

@@ -224,7 +224,7 @@ def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
             return find_rows(place, ids)
         except SpaceError:
             if place.where != source:
-                raise  # without ids, `load` can read it as a table
+                raise  # otherwise, the name is a file that `load` can read
     return load(space_spec(source), again=True)
 
 
@@ -243,7 +243,7 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     new = _space_of(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     texts, _, rows = paired_anchors(passport, new)
-    found = check(LatentSpace(rows, texts, name=new.name), passport)  # only the anchors of a large file
+    found = check(LatentSpace(rows, texts, name=new.name), passport)  # a large file may have many other rows
     change = found.change
     if options.encoder is not None:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
@@ -338,8 +338,8 @@ def _trusted_rows(name: str | None) -> tuple[LatentSpace | Passport | None, Spac
 
 
 def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
-    """What to do with a store: the ids of the rows that should be embedded again, with the likeliest first,
-    or how to map these rows."""
+    """A plan for a store, as JSON: the ids of the rows that another model probably made, likeliest first, and
+    the steps to embed or map these rows again."""
     steps = [
         "Embed some of the ids again with the model of the other rows; 300 are enough to map the rest:"
         f" relscope check {place} --again ROWS --repair FILE.npz",
@@ -527,7 +527,7 @@ def file_report(options: argparse.Namespace) -> Report:
         shown = Table("columns", columns, [("column", "read as", "why"), *rows])
         try:
             roles.check(table.name)
-        except SpaceError:  # the table of columns tells which one is unclear
+        except SpaceError:  # the printed table tells which column is unclear
             if options.format == "table":
                 print(shown.text())
             raise
@@ -543,7 +543,9 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
         text = "; ".join(f"{name}: {help_text(one)}" for name, one in owners.items())
-        with suppress(argparse.ArgumentError):  # for example, a plugin has an option --json
+        with suppress(
+            argparse.ArgumentError
+        ):  # a plugin's option may have a name that is taken, such as --json
             group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 

@@ -35,7 +35,7 @@ COMMANDS = {
     "figure": "draw a figure again from its recipe",
     "mcp": "serve commands as tools to an agent, by the Model Context Protocol",
 }
-# The modules of commands that share a module with others.
+# The modules of commands that have no module of their own.
 MODULES = {
     **dict.fromkeys(("audit", "drift", "invert", "link", "stitch", "universe"), "spaces"),
     **dict.fromkeys(("project", "adapt", "figure", "export"), "spaces"),
@@ -98,16 +98,15 @@ class _Parser(argparse.ArgumentParser):
 
 
 def similar_option(text: str, known: Sequence[str]) -> str:
-    """A suggestion such as ``"; did you mean '--random-state'?"``. It names a similar option, or the option
-    for which another tool uses this name."""
+    """A suggestion such as ``"; did you mean '--random-state'?"``. It names the option that
+    other tools call `text`, or else the most similar one."""
     names = {name.lstrip("-").replace("_", "-"): name for name in known}
     meant = SYNONYMS.get(text.lstrip("-").replace("_", "-"), ())
     return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
 def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser that lists all commands with one line each, and that has all arguments of the command that is
-    called."""
+    """A parser that lists each command in one line, and has all arguments of the command that is called."""
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
     parser = _Parser(

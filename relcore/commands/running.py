@@ -59,9 +59,9 @@ SHARDS_HELP = (
     " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
     " cluster, and a stopped command resumes by shard."
 )
-_MOST_DIGITS = 18  # within 64 bits
+_MOST_DIGITS = 18  # such numbers fit into 64 bits
 PRINTED = {"json": "JSON", "jsonl": "a line of JSON for each row", "csv": "CSV"}
-# The format for each suffix of -o, for commands that write no file but the report.
+# For commands that write only their report: its format for each suffix of -o.
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
 
@@ -279,7 +279,7 @@ def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
 
 
 def is_number(option: str, text: str) -> bool:
-    """Whether an option's text is a whole number without a sign. If it is not, the text names a file or ids.
+    """Whether an option's text is a whole number without a sign. Other texts name a file or ids.
 
     Raises
     ------
@@ -359,7 +359,7 @@ class Inputs:
         return [results[key] for key in known]
 
     def chart(self, name: str, result: Any, **settings: Any) -> dict[str, Callable[[], Any]]:
-        """The figure of this name for a report: a function that draws it. `settings` are those of its
+        """The name of a figure of a report, with a function that draws it. `settings` are those of its
         recipe."""
         digests = tuple(space.digest for space in self.spaces)
         return {name: lambda: FIGURES[name].load()(**settings, digests=digests).draw(result)}
@@ -563,7 +563,7 @@ class Bar(AbstractContextManager):
             print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
-AT_ONCE_SECONDS = 2.0  # a shorter job is not worth the start of a process
+AT_ONCE_SECONDS = 2.0  # shorter work is done in this process, because another takes about as long to start
 
 
 @contextmanager
@@ -619,8 +619,8 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
-    """Return the work that is done, the total, and a text: the message of the first running job, and its time
-    left."""
+    """Return the number of jobs that are done, with fractions; the number of all jobs; and a text: the
+    message of the first running job, and its time left."""
     known = [(job, job.status()) for job in jobs]
     shares = (status.done / status.total if status.total else 0.0 for _, status in known if not status.ended)
     ended = sum(status.ended for _, status in known)

@@ -68,7 +68,7 @@ def run_app(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
     shared = options.share or access.is_shared()
-    os.environ.pop(access.ENVIRONMENT, None)  # the user decides here which files everybody may read
+    os.environ.pop(access.ENVIRONMENT, None)  # the options of this command decide whether the app is shared
     specs = [records.to_json(spec) for spec in specs_of_names(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
@@ -140,8 +140,7 @@ def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(full))
 
 
-# The commands that an agent may call. They answer a question and write no file; the arguments given here
-# ensure that.
+# The commands that an agent may call. They write no file: the arguments given here exclude that.
 TOOLS: dict[str, dict[str, str]] = {
     "available": {},
     "compare": {},
@@ -151,9 +150,15 @@ TOOLS: dict[str, dict[str, str]] = {
     "check": {},
     "link": {},
 }
-_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that the server decides
+_OURS = {
+    "device",
+    "full_paths",
+    "quiet",
+    "scheduler",
+    "store",
+}  # options that the server sets, and not the agent
 _CHILD = "import sys; from relcore.commands.servers import answer; sys.exit(answer(sys.argv[1:]))"
-_MOST_ITEMS, _MOST_TEXTS = 100, 10  # the most rows and the most ids in an answer to an agent
+_MOST_ITEMS, _MOST_TEXTS = 100, 10  # most rows and most ids in an answer to an agent
 _LIMITS = (
     f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
     " place, as relscope mcp PLACE"
@@ -258,8 +263,8 @@ def answer(arguments: Sequence[str]) -> int:
 
 
 def need_open(options: argparse.Namespace) -> None:
-    """Raise a SpaceError unless the caller may read every path among these values. Spaces are checked again
-    when they are loaded. Judgements, pairs and thresholds are checked only here.
+    """Raise a SpaceError unless the caller may read every path among these options. Files of spaces are
+    checked again when they are loaded. Files of judgements, pairs and thresholds are checked only here.
     """
     for value in vars(options).values():
         for one in value if isinstance(value, list | tuple) else [value]:
@@ -293,8 +298,8 @@ def _parser(name: str) -> argparse.ArgumentParser:
 
 
 def _arguments(name: str) -> Iterator[argparse.Action]:
-    """The arguments that an agent may set. Files that are written and options that the server decides are
-    excluded."""
+    """The arguments that an agent may set: all but files that are written and options that the server
+    sets."""
     for action in _parser(name)._actions:
         hidden = action.help in (None, argparse.SUPPRESS) or isinstance(action, argparse._HelpAction)
         if not (hidden or written(action) or action.dest in {*_OURS, "format", *TOOLS[name]}):

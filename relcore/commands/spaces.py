@@ -315,14 +315,16 @@ def run_stitch(options: argparse.Namespace) -> Report:
 def _stitch_spec(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The settings that the options give. The defaults are those of the page."""
+    """The settings that the options give. The defaults are those of the app."""
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
     given = options.test_fraction is not None
     test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
     values = values_of(options, StitchSpec)
-    values["methods"] = tuple(name for name in METHODS if name in options.methods)  # in the order of the page
+    values["methods"] = tuple(
+        name for name in METHODS if name in options.methods
+    )  # in the order in which the app lists them
     values["test_fraction"] = options.test_fraction if given else TEST_FRACTION
     spec = StitchSpec(**values, random_states=tuple(range(options.states)), test_ids=test_ids)
     n = len(shared.targets)
@@ -544,8 +546,8 @@ def run_adapt(options: argparse.Namespace) -> Report:
 
 @contextmanager
 def _readable(text: str) -> Iterator[StorePlace]:
-    """Within the block, the place from which rows are read. A space without a store is first written as a
-    table, which can be read in blocks."""
+    """Within the block, the place from which rows are read in blocks. Any other space is first written as a
+    table."""
     if place := parse_place(text):
         yield place
         return
