@@ -278,7 +278,7 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     fastest encoders are chosen until they give at least two spaces. If the texts are the user's `own`, the
     defaults are the fastest encoder and MiniLM."""
     loaded = ENCODERS.loaded()
-    classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.is_offered()}
+    classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.is_offered}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
     times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
     titles = {

@@ -151,13 +151,9 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
         )
     if not confined:
         return place
-    folders = [
-        *filter(None, [data]),
-        *(Path(one["name"]) for one in _opened_records() if one["source"] == "folder"),
-    ]
-    if end and (
-        any(end.is_relative_to(folder.resolve()) for folder in folders) or end in _files_of_command_line()
-    ):
+    opened = [Path(one["name"]) for one in _opened_records() if one["source"] == "folder"]
+    inside = end and any(end.is_relative_to(folder.resolve()) for folder in (*opened, *filter(None, [data])))
+    if inside or (end and end in _files_of_command_line()):
         return end
     usual = f"this app is shared, so it reads only its data folder ({DATA}) and your own uploads"
     raise SpaceError(
@@ -182,10 +178,9 @@ def need_own_machine(what: str) -> None:
 
 def may_read(path: str | Path) -> bool:
     """Whether `readable_path` accepts the path. Lists on pages omit the paths that it refuses."""
-    if is_shared():
-        with suppress(SpaceError):
-            return bool(readable_path(path))
-    return not is_shared()
+    with suppress(SpaceError):
+        return not is_shared() or bool(readable_path(path))
+    return False
 
 
 def beside(path: Path, other: Path) -> bool:

@@ -614,21 +614,22 @@ def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[
     points = list(_entry_points().select(group=f"relscope.{family}"))
     several = Counter(point.name for point in points)
     for point in points:
-        name = point.name
-        known = _SUFFIX if family == "formats" else _WORDS
+        name, plugin = point.name, f"{point.dist.name} {point.dist.version}"
+        known, expected = _SUFFIX if family == "formats" else _WORDS, ""
         if not known.fullmatch(name) or len(name) > 40 or (family == "stores" and name in _SCHEMES):
             kind = "a suffix such as .ext" if family == "formats" else "words in small letters"
-            _warn(point, f"{kind} as a name", name)
+            expected = f"{kind} as a name"
         elif name in own or (family == "formats" and name.endswith((*own, *_REFUSED))):
-            _warn(point, "another name than those of Relscope", name)
+            expected = "another name than those of Relscope"
         elif several[name] > 1:
-            _warn(point, "a name that no other package has", name)
-        else:
-            of = _of(point)
-            text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
-            text = f"{name}:PLACE#TABLE" if family == "stores" else text
-            where = point.value.partition("[")[0].strip()  # without extras
-            yield name, {"title": name, "where": where, "help": f"{text} ({of})".lstrip(), "plugin": of}
+            expected = "a name that no other package has"
+        if expected:
+            warn(_broken(plugin, f"{expected} in relscope entry points", repr(name)))
+            continue
+        text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
+        text = f"{name}:PLACE#TABLE" if family == "stores" else text
+        where = point.value.partition("[")[0].strip()  # without extras
+        yield name, {"title": name, "where": where, "help": f"{text} ({plugin})".lstrip(), "plugin": plugin}
 
 
 def load(family: str, where: str, plugin: str) -> Any:
@@ -672,11 +673,3 @@ def warn(error: SpaceError) -> None:
 def _broken(plugin: str, expected: str, got: str) -> SpaceError:
     remedy = f"update it, or run: pip uninstall {plugin.partition(' ')[0]}"
     return SpaceError(f"plugin {plugin}: expected {expected}, got {got:.200}; {remedy}")
-
-
-def _of(point: Any) -> str:
-    return f"{point.dist.name} {point.dist.version}"
-
-
-def _warn(point: Any, expected: str, got: str) -> None:
-    warn(_broken(_of(point), f"{expected} in relscope entry points", repr(got)))

@@ -57,9 +57,9 @@ def in_cell(value: float) -> str:
     return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
 
 
-def signed(value: float, places: int = 3) -> str:
+def signed(value: float) -> str:
     """The number with its sign: ``+.012``, ``−.021``."""
-    text = short(value, places)
+    text = short(value)
     return text if text.startswith(MINUS) or value != value else f"+{text}"
 
 
@@ -72,7 +72,7 @@ def general(value: float, digits: int = 3) -> str:
     """A number of any size with `digits` significant digits: ``.0123``, ``12.3``, ``20,000``."""
     if value != value:
         return "–"
-    if value and not 1e-4 <= abs(value) < 1e6:
+    if value and not 1e-4 <= abs(value) < 1e7:
         return (
             f"{value:.{digits}g}".replace("-", MINUS)
             .replace("e+0", "e")

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
@@ -96,11 +97,10 @@ def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise ValueError(f"the name {name!r:.60} twice in one object")
-        members[name] = value
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {name!r:.60} twice in one object")
     return members
 
 
@@ -365,12 +365,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     record = read_file(path, what)
     if not isinstance(record, dict):
         raise SpaceError(f"{path}: expected {what} as a JSON object, got {type(record).__name__}")
-    return with_paths(record, finder([path.parent, Path()], data_folders()))
-
-
-def data_folders() -> list[Path]:
-    """The folder in RELSCOPE_DATA, as a list; an empty list if it is not set."""
-    return list(filter(None, [data_folder()]))
+    return with_paths(record, finder([path.parent, Path()], filter(None, [data_folder()])))
 
 
 # Safetensors files with a JSON header, which describes the tensors and has a checksum of the whole file.

@@ -168,12 +168,11 @@ class Reported:
         return self.report()._repr_png_()
 
 
-def text_table(rows: Cells, indent: str = "  ") -> str:
+def text_table(rows: Cells) -> str:
     """The cells as a text table. The first row is the head. Columns of numbers are aligned to the right."""
-    cells = []
-    for number, (head, *column) in zip(_numeric(rows), zip(*rows, strict=True), strict=True):
-        cells.append(f"{{:{'>' if number else '<'}{max(map(len, (head, *column)))}}}")
-    return "\n".join(map(str.rstrip, starmap((indent + "  ".join(cells)).format, rows)))
+    columns = zip(_numeric(rows), zip(*rows, strict=True), strict=True)
+    cells = (f"  {{:{'>' if number else '<'}{max(map(len, column))}}}" for number, column in columns)
+    return "\n".join(map(str.rstrip, starmap("".join(cells).format, rows)))
 
 
 def _numeric(rows: Cells) -> list[bool]:

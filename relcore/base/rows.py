@@ -79,6 +79,7 @@ def content_of(X: np.ndarray) -> Hashable:
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB, which stays in cache between passes
 _IN_CACHE = 2**17  # numbers in a block of half a megabyte
 _ROUNDED = 2.0**-17  # share of the spread; a smaller error of the mean changes no score by more than 1e-5
+_SAMPLED_ROWS = 64  # number of rows from which the spread is estimated
 
 
 class Rows(Protocol):
@@ -104,7 +105,7 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | N
     """The rows of X (n, d), minus the mean if given, scaled to length 1, as float32. A zero row stays zero.
     If `out` is given, the result is written to it.
     """
-    out = np.empty(X.shape, dtype=np.float32) if out is None else out
+    out = np.empty(X.shape, np.float32) if out is None else out
     for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
         rows = X[part] if mean is not None else np.asarray(X[part], dtype=np.float32)
         rows = centred(rows, mean, out[part])
@@ -126,7 +127,8 @@ def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     of the rows."""
     # The sum is float64: a float32 sum of many rows loses digits, which matters if the mean is far from zero.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
-    kept, (spread, _) = mean.astype(np.float32), spread_and_offset(X, mean)
+    kept, sample = mean.astype(np.float32), X[:: max(1, len(X) // _SAMPLED_ROWS)]
+    spread = np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))
     return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
@@ -163,10 +165,9 @@ class DerivedRows:
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         """The requested rows (m, w) as float32. Consecutive rows of the space are read as a view."""
         numbers = rows if self.numbers is None else self.numbers[rows]
-        if isinstance(numbers, slice):
-            return self.made(np.asarray(self.vectors[numbers]))
-        if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
-            numbers = slice(int(numbers[0]), int(numbers[0]) + len(numbers))
+        n = 0 if isinstance(numbers, slice) else len(numbers)
+        if n and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + n)):
+            numbers = slice(int(numbers[0]), int(numbers[0]) + n)
         return self.made(np.asarray(self.vectors[numbers]))
 
     def of(self, rows: np.ndarray) -> Self:
@@ -452,8 +453,6 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 # space with other numbers is refused when it is loaded, so no later code checks the range.
 SMALLEST, LARGEST = 1e-12, 1e12
 NO_LENGTH = 2.0**-120  # a smaller squared length has lost digits, so its row counts as having no direction
-_SAMPLED_ROWS = 64
-_ROWS_AT_ONCE = 4096
 
 
 def out_of_range(given: np.ndarray) -> str:
@@ -499,19 +498,10 @@ def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = Non
 def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """The Euclidean lengths (n,) of the rows of X − mean, as float32; 0 for a row too short to have a
     direction."""
-    parts = []
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        rows = centred(np.asarray(X[start : start + _ROWS_AT_ONCE], dtype=np.float32), mean)
+    squares = np.empty(len(X), np.float32)
+    for block in row_blocks(len(X)):
+        rows = centred(np.asarray(X[block], dtype=np.float32), mean)
         with np.errstate(over="ignore", invalid="ignore"):  # infinite and missing numbers are reported later
-            parts.append(np.vecdot(rows, rows))
-    squares = np.concatenate(parts) if parts else np.zeros(0, np.float32)
+            np.vecdot(rows, rows, out=squares[block])
     squares[squares < NO_LENGTH] = 0
     return np.sqrt(squares, out=squares)
-
-
-def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
-    """Return the root mean square distance of a sample of rows from their mean, and the length of the
-    mean."""
-    sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
-    mean = mean.astype(np.float64)
-    return float(np.linalg.norm(sample - mean) / np.sqrt(len(sample))), float(np.linalg.norm(mean))

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from relcore.base.access import data_folder
 from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, need_strings
 from relcore.base.numbers import counted
-from relcore.base.records import data_folders, finder, with_paths
+from relcore.base.records import finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
 from relcore.base.settings import check, setting
 from relcore.catalog.catalog import SpaceSpec, load, space_name
@@ -345,7 +346,7 @@ def figure_of(
     if not isinstance(recipe, Mapping):
         beside, recipe = [Path(recipe).parent], read_recipe(recipe)
     remedy = "name its folder, on the command line with --data FOLDER, or the file with --file NAME=PATH"
-    places = [*map(Path, folders), *data_folders()]
+    places = [*map(Path, folders), *filter(None, [data_folder()])]
     return exportable(with_paths(recipe, finder([*beside, Path()], places, files, remedy)))
 
 

@@ -11,14 +11,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relcore.base import access
-from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, quote
+from relcore.base.errors import SpaceError, extra, need_one_of, quote
 from relcore.encoders.encoder import (
     HUB_NAME,
     Dataset,
@@ -37,7 +37,7 @@ from relcore.files.columns import names_ids
 from relcore.files.formats import checked_ids, checked_labels
 from relcore.files.reading import SUFFIXES as TABLE_SUFFIXES
 from relcore.files.reading import ItemTable, first_kinds, open_table
-from relcore.files.tables import ColumnKind
+from relcore.files.tables import ColumnKind, table_of
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
 
@@ -73,9 +73,6 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
     """The sentences of each language. Row i is the same sentence in every language. The name "id" gives the
     ids of the sentences."""
-    need_distinct("languages", tuple(languages), ("id", *LANGUAGES))
-    from relcore.files.tables import table_of
-
     table = table_of(Path(str(_EVERYDAY)))
     return {language: tuple(table.read(language, 0, N_SENTENCES)) for language in languages}
 
@@ -138,13 +135,14 @@ def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
     with suppress(StoreError):
         store = store or Store()
         if entry := store.get(key):
-            sentences = entry.arrays["text"].tobytes().decode().split("\n")
-            parts = np.split(np.array(sentences, dtype=object), np.cumsum(entry.arrays["counts"])[:-1])
-            return {title: list(part) for title, part in zip(entry.metadata["titles"], parts, strict=True)}
+            sentences = iter(entry.arrays["text"].tobytes().decode().split("\n"))
+            sizes = zip(entry.metadata["titles"], entry.arrays["counts"].tolist(), strict=True)
+            return {title: list(islice(sentences, n)) for title, n in sizes}
     articles = _sentences_by_article(path)
-    text = "\n".join(sentence for sentences in articles.values() for sentence in sentences)
-    arrays = {"text": np.frombuffer(text.encode(), np.uint8)}
-    arrays["counts"] = np.array([len(sentences) for sentences in articles.values()])
+    arrays = {
+        "text": np.frombuffer("\n".join(chain(*articles.values())).encode(), np.uint8),
+        "counts": np.array(list(map(len, articles.values()))),
+    }
     with suppress(StoreError):
         if store is not None:
             store.put(key, arrays, {"title": "Wikipedia's sentences", "titles": list(articles)})
@@ -327,7 +325,7 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
     """The first n ids of a column. Raises a SpaceError if one is empty, invalid or repeated."""
     ids = checked_ids(list(_cells(table, column, n)), f"{table.name}, column {column!r}")
     if len(set(ids)) < n:
-        twice = next(item for item, times in Counter(ids).items() if times > 1)
+        twice = Counter(ids).most_common(1)[0][0]
         raise SpaceError(
             f"{table.name}: id_column: expected another id in each row of {column!r}, got {twice!r:.80} more"
             " than once; choose another column, or none, so that rows are numbered"
@@ -359,15 +357,13 @@ def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarra
 
 def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     """The labels in a column. 3 and 3.0 are the same class. A row with a missing value has no class."""
-    names = table.class_names.get(column) or ()
+    names = dict(enumerate(table.class_names.get(column) or ()))
+    names |= {None: "", -1: ""} if names else {None: ""}
     labels = np.full(n, "", dtype=object)
     for row, value in enumerate(_cells(table, column, n)):
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, int) and 0 <= value < len(names):
-            labels[row] = names[value]
-        elif value is not None and value == value and not (names and value == -1):
-            labels[row] = str(value)
+        if value == value:  # it is not NaN
+            value = int(value) if isinstance(value, float) and value.is_integer() else value
+            labels[row] = names.get(value, str(value))
     return labels
 
 

@@ -12,6 +12,7 @@ import io
 import re
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -125,7 +126,8 @@ class Dataset:
     Parameters
     ----------
     read : function (start, stop) → list
-        Returns the items: PIL images in their stored mode, or strings.
+        Returns the items of rows `start` to `stop` − 1: PIL images in their stored mode, or strings. Raises a
+        SpaceError with the row of an image that cannot be read. It becomes the attribute `items`.
     ids : n distinct strings
         Rows of two spaces are paired if their ids are equal. Therefore two columns of one table have equal
         ids. Different datasets have different ids, unless their tables contain the same ids.
@@ -150,22 +152,17 @@ class Dataset:
         self.kind = kind
         self.ids = _strings(ids)
         self.labels = None if labels is None else _strings(labels)
-        self._read, self._content = read, content
+        self.items, self._content = read, content
         if not len(self.ids):
             raise SpaceError(f"{name}: expected at least one item, got none")
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def items(self, start: int, stop: int) -> list[Any]:
-        """The items of rows `start` to `stop` − 1. Raises a SpaceError with the row of an image that cannot
-        be read."""
-        return self._read(start, stop)
-
     def blocks(self) -> Iterator[tuple[int, list[Any]]]:
         """Yield each block of items, with the number of its first row."""
         for start in range(0, len(self), 1024):
-            yield start, self._read(start, min(start + 1024, len(self)))
+            yield start, self.items(start, min(start + 1024, len(self)))
 
     def item(self, row: int) -> Any:
         return self.items(row, row + 1)[0]
@@ -197,14 +194,12 @@ class DatasetEntry:
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
     """At most `limit` row numbers, in ascending order. They are the first rows of each class, with the same
     number from each class if possible."""
-    labels = np.asarray(labels, dtype=object)
-    if limit is None or limit >= len(labels):
-        return np.arange(len(labels))
-    seen: dict[str, int] = {}
-    rank = np.empty(len(labels), dtype=np.int64)
-    for row, label in enumerate(labels):
-        rank[row] = seen[label] = seen.get(label, -1) + 1
-    return np.sort(np.argsort(rank, kind="stable")[:limit])
+    seen: Counter[str] = Counter()
+    ranks = []
+    for label in labels:
+        ranks.append(seen[label])
+        seen[label] += 1
+    return np.sort(np.argsort(ranks, kind="stable")[:limit])
 
 
 def _strings(items: Sequence[str]) -> np.ndarray:
@@ -295,13 +290,9 @@ class Encoder(ABC):
     version: ClassVar[int] = 1  # increased whenever a change of the code changes the vectors
     short: ClassVar[str] = ""  # a second name on the command line
     by_length: ClassVar[bool] = False  # whether texts are sorted by length, because batches are padded
+    is_offered: ClassVar[bool] = True  # whether the page Data offers the encoder
 
     __post_init__ = check
-
-    @classmethod
-    def is_offered(cls) -> bool:
-        """Whether the page Data offers the encoder. False for encoders that only studies use."""
-        return True
 
     @classmethod
     def unfit(cls, data: Facts) -> str:
@@ -717,10 +708,8 @@ def thickness_of(pixels: np.ndarray) -> float:
 
 def _centre(pixels: np.ndarray) -> tuple[float, float]:
     """The centre of mass (x, y) of a picture that is not black, in pixels from its upper left corner."""
-    weights = np.asarray(pixels, dtype=np.float64)
-    across, down = weights.sum(axis=0), weights.sum(axis=1)
-    places = (float(one @ (np.arange(len(one)) + 0.5) / one.sum()) for one in (across, down))
-    return tuple(places)
+    sums = (np.asarray(pixels, dtype=np.float64).sum(axis=axis) for axis in (0, 1))
+    return tuple(float(one @ (np.arange(len(one)) + 0.5) / one.sum()) for one in sums)
 
 
 def _border(pixels: np.ndarray) -> float:

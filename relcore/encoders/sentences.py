@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -21,7 +22,7 @@ from relcore.base.access import expand_home, readable_path
 from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.settings import setting
 from relcore.encoders.encoder import Dataset, EncodeBatch, Encoder, Trained, TrainedEncoder, answers
-from relcore.encoders.transformers import file_digest, minilm_folder, require_texts
+from relcore.encoders.transformers import file_digest, minilm_folder, need_digest, padded, require_texts
 from relcore.files.formats import readable, suffix_of
 from relcore.files.reading import load_space
 from relcore.runs.store import Progress
@@ -456,20 +457,15 @@ class OnnxText(Encoder):
 
 def _paraphrase() -> Path:
     """The path of the graph inside its package. The package is not imported."""
-    try:
+    graph = None
+    with suppress(PackageNotFoundError):
         files = distribution(_PACKAGE).files or []
-    except PackageNotFoundError:
-        files = []
-    graph = next((Path(file.locate()) for file in files if file.suffix == ".onnx"), None)
+        graph = next((Path(file.locate()) for file in files if file.suffix == ".onnx"), None)
     if graph is None or not graph.is_file():
         raise SpaceError(
             f'{PARAPHRASE}: expected the package {_PACKAGE}, got none; run: pip install "relscope[onnx]"'
         )
-    if (checksum := file_digest(graph)) != _SHA256:
-        raise SpaceError(
-            f"{PARAPHRASE}: expected a graph with the SHA-256 {_SHA256[:12]}…, got {checksum[:12]}…; the file"
-            f" is damaged or another one: pip install --force-reinstall {_PACKAGE}"
-        )
+    need_digest(graph, PARAPHRASE, _SHA256, _PACKAGE)
     return graph
 
 
@@ -518,11 +514,8 @@ class _GraphRows:
         return {"": np.concatenate(parts)[np.argsort(order)]}
 
     def _rows(self, tokens: list[list[int]]) -> np.ndarray:
-        lengths = np.array([len(ids) for ids in tokens])
-        known = np.arange(max(1, lengths.max())) < lengths[:, None]
-        ids = np.zeros(known.shape, dtype=np.int64)  # the attention mask hides the padding
-        ids[known] = np.concatenate(tokens)
-        feed: dict[str, Any] = {"input_ids": ids, "attention_mask": known.astype(np.int64)}
+        ids, known = padded(tokens)  # the attention mask hides the padding
+        feed = {"input_ids": ids, "attention_mask": known.astype(np.int64)}
         feed["token_type_ids"] = np.zeros_like(ids)
         (rows,) = self.session.run([self.output], {name: feed[name] for name in self.inputs})
         if not self.is_pooled:

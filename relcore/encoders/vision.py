@@ -424,12 +424,9 @@ class DistortedVision(SmallVision):
     """
 
     distorts: ClassVar = True
+    is_offered: ClassVar = False
 
     epochs: int = setting(36, low=1, high=1000)
-
-    @classmethod
-    def is_offered(cls) -> bool:
-        return False
 
 
 _TITLES = {"mlp": "Swept MLP", "cnn": "Swept CNN"}
@@ -457,9 +454,7 @@ class SweptVision(_Classifier):
     epochs: int = setting(12, low=1)
     random_state: int = setting(0, low=0)
 
-    @classmethod
-    def is_offered(cls) -> bool:
-        return False
+    is_offered: ClassVar = False
 
     @property
     def title(self) -> str:

@@ -280,13 +280,18 @@ class MovingPoints:
         names, (middle, half_width) = [self.group_names[number] for number in there], self.edges
         places = np.full((len(self.titles), len(there), 2), np.nan)
         for t, points in enumerate(self.places):
-            boxes: list[Box] = []
+            boxes = np.empty((0, 4))
             for g, number in enumerate(there):
                 own = np.median(points[self.groups == number], axis=0)
-                x, y = (own - middle) / (2 * half_width) + 0.5
-                half = letter[0] * (len(names[g]) + 1) / 2
-                if (lines := free_line(boxes, (x, y), half, letter[1])) is not None:
-                    places[t, g] = own[0], own[1] + lines * letter[1] * 2 * half_width
+                half = np.array([letter[0] * (len(names[g]) + 1) / 2, _HALF * letter[1]])
+                for lines in _LINES:
+                    up = np.array([0.0, lines * letter[1]])
+                    middle_of_box = (own - middle) / (2 * half_width) + 0.5 + up
+                    box = np.concatenate([middle_of_box - half, middle_of_box + half])
+                    if box[1] >= 0 and box[3] <= 1 and not overlapping(boxes, box).any():
+                        boxes = np.vstack([boxes, box])
+                        places[t, g] = own + 2 * half_width * up
+                        break
         return names, places
 
     def table(self) -> pd.DataFrame:
@@ -297,29 +302,15 @@ class MovingPoints:
         return pd.DataFrame(columns | {"x": self.places[..., 0].ravel(), "y": self.places[..., 1].ravel()})
 
 
-Box = tuple[float, ...]  # left, bottom, right, top
-_LINES = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3)  # heights of a name above the median, in order, in lines
+# Heights of a name above the median, in order, and half the height of its box, in lines. Boxes on two of
+# these heights do not overlap.
+_LINES, _HALF = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3), 0.54
 
 
-def free_line(boxes: list[Box], place: tuple[float, float], half: float, line: float) -> float | None:
-    """The number of `_LINES` by which a name must move up from `place` so that it is on the map and overlaps
-    none of the boxes; None if there is none. The box of the name is added to `boxes`.
-
-    All lengths are shares of the map. `half` is half of the width of the name; `line` is the height of a
-    letter.
-    """
-    high = line * 0.54  # less than half the distance of two `_LINES`, so that names on these do not overlap
-    for lines in _LINES:
-        x, y = place[0], place[1] + lines * line
-        box = (x - half, y - high, x + half, y + high)
-        if box[1] >= 0 and box[3] <= 1 and not any(_touch(box, other) for other in boxes):
-            boxes.append(box)
-            return lines
-    return None
-
-
-def _touch(box: Box, other: Box) -> bool:
-    return box[0] < other[2] and box[2] > other[0] and box[1] < other[3] and box[3] > other[1]
+def overlapping(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """For each of the n boxes, whether it overlaps the given box. Boxes are (n, 4): left, bottom, right,
+    top."""
+    return ((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1)
 
 
 CellTexts = tuple[tuple[str, ...], ...]
@@ -545,7 +536,12 @@ def histogram_table(values_by_name: Mapping[str, np.ndarray]) -> pd.DataFrame:
     The rule of Freedman and Diaconis gives the number of bins, which is limited to 20 … 80. Raises a
     ValueError if there is no array, and for empty arrays, NaN and infinity.
     """
-    arrays = _finite(values_by_name, "histogram")
+    arrays = {str(name): np.asarray(v, dtype=np.float64).ravel() for name, v in values_by_name.items()}
+    bad = [name for name, values in arrays.items() if not len(values) or not np.isfinite(values).all()]
+    if bad or not arrays:
+        raise ValueError(
+            f"histogram: expected arrays of finite values, got empty or infinite ones: {bad!r:.80}"
+        )
     pooled = np.concatenate(list(arrays.values()))
     low, quarter, three_quarters, high = np.percentile(pooled, [0, 25, 75, 100])
     width = 2 * (three_quarters - quarter) / len(pooled) ** (1 / 3)
@@ -567,11 +563,3 @@ def histogram_lines(values_by_name: Mapping[str, np.ndarray], x_title: str) -> L
         names.append(f"{name} (n = {part['count'].sum():,})")
     alt = f"Histogram. {x_title} of {', '.join(names)}."
     return Lines(tuple(lines), x_title, "share of rows (%)", alt=alt, filled=True)
-
-
-def _finite(values_by_name: Mapping[str, np.ndarray], what: str) -> dict[str, np.ndarray]:
-    arrays = {str(name): np.asarray(v, dtype=np.float64).ravel() for name, v in values_by_name.items()}
-    bad = [name for name, values in arrays.items() if not len(values) or not np.isfinite(values).all()]
-    if bad or not arrays:
-        raise ValueError(f"{what}: expected arrays of finite values, got empty or infinite ones: {bad!r:.80}")
-    return arrays

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.errors import SpaceError
-from relcore.base.numbers import counted
+from relcore.base.numbers import counted, general
 from relcore.base.text import encodable
-from relcore.figures.style import Theme
+from relcore.figures.charts import overlapping
+from relcore.figures.style import Theme, rgb
 
 # Viridis without its two ends, one of which is hard to see on dark pages, and the other on white pages.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
@@ -51,7 +52,7 @@ class ColorScale:
 
     @property
     def colors(self) -> tuple[str, ...]:
-        stops = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in RAMP])
+        stops = np.array(list(map(rgb, RAMP)))
         places = np.linspace(0, len(RAMP) - 1, STEPS)
         mixed = np.rint([np.interp(places, np.arange(len(RAMP)), channel) for channel in stops.T])
         return tuple("#" + color.tobytes().hex() for color in mixed.T.astype(np.uint8))
@@ -90,11 +91,8 @@ class ColorScale:
 
 def number_text(number: float, digits: int = 4) -> str:
     """The text of a number on an axis. Numbers below 10,000, such as years, have no comma."""
-    rounded = float(f"{number:.{digits}g}")
-    if rounded and not 1e-4 <= abs(rounded) < 1e7:
-        return f"{rounded:g}".replace("-", "−").replace("e+0", "e")
-    text = f"{rounded:,.10f}" if abs(rounded) >= 10_000 else f"{rounded:.10f}"
-    return text.rstrip("0").rstrip(".").replace("-", "−").replace("0.", ".", int(abs(rounded) < 1)) or "0"
+    text = general(number, digits)
+    return text.replace(",", "") if abs(number) < 10_000 else text
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
@@ -540,12 +538,12 @@ def map_names(
                 x = float(np.clip(x, half[0], max(half[0], size[0] - half[0])))
             box = np.array([x - half[0], y - half[1], x + half[0], y + half[1]])
             inside = min(box[:2]) >= 0 and box[2] <= size[0] and box[3] <= size[1]
-            if not inside or _touched(taken, box).any():
+            if not inside or overlapping(taken, box).any():
                 continue
-            on_stars = int(_touched(stars, box).sum())
+            on_stars = int(overlapping(stars, box).sum())
             if on_stars and (labels or not color):
                 continue
-            cost = on_stars, int(len(under) > 0 and _touched(under, box).mean() > _COVERED)
+            cost = on_stars, int(len(under) > 0 and overlapping(under, box).mean() > _COVERED)
             if cost < least:
                 best, least = (x, y, box), cost
             if cost == (0, 0):
@@ -598,12 +596,6 @@ def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
     _, first, counts = np.unique(spots, return_index=True, return_counts=True)
     heaps = [(int(rows[first[i]]), int(counts[i])) for i in np.argsort(-counts, kind="stable")[:_MOST_HEAPS]]
     return [(row, n) for row, n in heaps if n > 1]
-
-
-def _touched(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """For each of the n boxes, whether it overlaps the given box. Boxes are (n, 4): left, bottom, right,
-    top."""
-    return ((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1)
 
 
 def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str, str, np.ndarray]]:

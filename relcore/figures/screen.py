@@ -26,7 +26,7 @@ from relcore.figures.charts import (
     label_step,
     name_of,
 )
-from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, ramp_of, text_on
+from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme, ramp_of, rgb, text_on
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
 _HOVER = "%{hovertext}<extra></extra>"
@@ -83,8 +83,7 @@ def _new_figure(theme: Theme, alt: str, height: int | None, **layout: Any) -> go
 
 
 def _translucent(color: str, alpha: float) -> str:
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{alpha})"
+    return f"rgba({','.join(map(str, rgb(color)))},{alpha})"
 
 
 def _title(text: object) -> dict[str, dict[str, str]]:

@@ -25,10 +25,15 @@ _ON_DARK = ("#EEDD88", "#FFAABB", "#666633", "#99DDFF", "#AA3377", "#EE6677", "#
 _ON_DARK += ("#44BB99", "#EE8866", "#BBCC33", "#4477AA", "#AA4499", "#228833", "#CCBB44")
 
 
-def mix_colors(color: str, other: str, share: float = 0.55) -> str:
-    """The mixture of two hexadecimal colours; `share` is the share of the first one."""
-    pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
+def rgb(color: str) -> tuple[int, ...]:
+    """Red, green and blue of a hexadecimal colour, each 0 … 255."""
+    return tuple(bytes.fromhex(color[1:]))
+
+
+def mix_colors(color: str, other: str) -> str:
+    """The mixture of two hexadecimal colours, with 55 % of the first one."""
+    pairs = zip(rgb(color), rgb(other), strict=True)
+    return "#" + "".join(f"{round(0.55 * a + 0.45 * b):02x}" for a, b in pairs)
 
 
 @dataclass(frozen=True)
@@ -178,4 +183,4 @@ def _luminance(color: tuple[float, ...]) -> float:
 
 
 def _shares(color: str) -> tuple[float, ...]:
-    return tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return tuple(part / 255 for part in rgb(color))

@@ -149,7 +149,7 @@ def test_failure_in_middle_keeps_blocks_before_it(store, log, monkeypatch):
     with pytest.raises(OSError, match="unplugged"):
         encode(failing, Noted(log), store, block_rows=20)
     assert len(notes(log, "block")) == 15
-    failing._read = dataset.items
+    failing.items = dataset.items
     [space] = encode(failing, Noted(log), store, block_rows=20)
     assert len(notes(log, "block")) == N_BLOCKS
     np.testing.assert_array_equal(space.vectors, pixels(dataset.items(0, 500)))
