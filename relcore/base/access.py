@@ -234,3 +234,13 @@ def regular_file(path: Path) -> Path:
         kind = next((name for test, name in _KINDS.items() if test(mode)), "something else")
         raise SpaceError(f"expected a file, got {kind}: {shown}; copy its content to a file and load that")
     return path
+
+
+def read_at_most(path: Path, most: int, what: str) -> bytes:
+    """The content of a regular file. Raises a SpaceError that says what was expected, if it has more than
+    `most` bytes."""
+    size = regular_file(path).stat().st_size
+    if size > most:
+        got = f"{size >> 20:,} MB; is it the right file?"
+        raise SpaceError(f"{str(path)[:200]}: expected {what} of at most {most >> 20} MB, got {got}")
+    return path.read_bytes()

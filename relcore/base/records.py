@@ -23,7 +23,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from relcore.base.access import data_folder, expand_home, regular_file
+from relcore.base.access import data_folder, expand_home, read_at_most, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.base.text import visible
 
@@ -61,13 +61,7 @@ def read_file(path: Path, what: str) -> Any:
     """The value in a JSON file. Raises the errors of `parse`, and a SpaceError if the file does not exist."""
     if not path.exists():
         raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
-    size = regular_file(path).stat().st_size
-    if size > MOST_BYTES:
-        raise SpaceError(
-            f"{path}: expected {what} of at most {MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it"
-            " the right file?"
-        )
-    return parse(path.read_bytes(), str(path), what)
+    return parse(read_at_most(path, MOST_BYTES, what), str(path), what)
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:

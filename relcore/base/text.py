@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from relcore.base.access import regular_file
+from relcore.base.access import read_at_most
 from relcore.base.errors import SpaceError, quote
 
 LONGEST = 2000  # most characters that are shown of a text
@@ -89,13 +89,7 @@ def read_lines(path: Path, what: str) -> list[str]:
     Raises a SpaceError if the file is missing, is larger than 64 MB, is not valid UTF-8, or contains a zero
     byte.
     """
-    size = regular_file(path).stat().st_size
-    if size > _MOST_BYTES:
-        raise SpaceError(
-            f"{path.name}: expected {what}, {_MOST_BYTES >> 20} MB at most, got {size >> 20:,}; is it this"
-            " file?"
-        )
-    return lines_of(path.read_bytes(), path.name, what)
+    return lines_of(read_at_most(path, _MOST_BYTES, what), path.name, what)
 
 
 def lines_of(content: bytes, where: str, what: str) -> list[str]:

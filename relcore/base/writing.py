@@ -139,11 +139,9 @@ def _beside(path: Path) -> Iterator[Path]:
 
 def remove(path: Path) -> None:
     """Remove a file or a folder. Errors are ignored."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+    shutil.rmtree(path, ignore_errors=True)  # of a folder; this neither removes a file nor follows a link
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def own_name() -> str:

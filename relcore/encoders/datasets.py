@@ -7,13 +7,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -466,6 +467,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
     Raises a SpaceError if the download fails or the library refuses the data.
     """
     import datasets
+    from huggingface_hub import constants
 
     config = spec.settings(config=None, empty=None, id_column=None)["config"]
     folder, here = hub_folder(spec.name), is_downloaded(spec.name)
@@ -490,7 +492,11 @@ def hub_table(spec: DatasetSpec) -> HubTable:
             f" machine with a network run datasets.load_dataset({spec.name!r}).save_to_disk(folder), copy the"
             " folder here, and give its path"
         )
-    with _offline():
+    # Without a request to the hub, datasets are loaded from the cache.
+    with (
+        patch.object(datasets.config, "HF_HUB_OFFLINE", True),
+        patch.object(constants, "HF_HUB_OFFLINE", True),
+    ):
         return _loaded(spec.name, config, spec.split, short)
 
 
@@ -561,20 +567,6 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
         return HubTable(splits, short)
     split = _chosen(name, split, splits)
     return HubTable(splits[split], f"{short}/{split}")
-
-
-@contextmanager
-def _offline() -> Iterator[None]:
-    """Within the block, datasets are loaded from the cache, without a request to the hub."""
-    from datasets import config
-    from huggingface_hub import constants
-
-    before = config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
-    config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
 
 
 # The list of datasets.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from relcore.base import access, records
-from relcore.base.access import regular_file
+from relcore.base.access import read_at_most
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS, FORMER_DATA
 from relcore.base.records import need_plain
@@ -425,7 +425,6 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
 # and vectors of colours or edges.
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
-_MOST_BYTES = 256 << 20
 # Pillow may decode only these formats; for PostScript it would start Ghostscript
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
@@ -433,13 +432,7 @@ _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 def image_file(path: Path) -> bytes:
     """The bytes of a picture's file. Raises a SpaceError if they are more than 256 MB, and an OSError if the
     file cannot be read."""
-    size = regular_file(path).stat().st_size
-    if size > _MOST_BYTES:
-        raise SpaceError(
-            f"{str(path)!r:.200}: expected an image of at most {_MOST_BYTES >> 20} MB, got"
-            f" {size / 2**20:,.0f} MB; is it one?"
-        )
-    return path.read_bytes()
+    return read_at_most(path, 256 << 20, "an image")
 
 
 def decode_image(content: bytes | None, where: str) -> Image:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relcore.base.access import regular_file
+from relcore.base.access import read_at_most
 from relcore.base.errors import SpaceError, extra
 from relcore.base.records import MOST_BYTES, parse, without_paths
 from relcore.base.report import delimited_text
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 # Reading the recipe in the file of a figure, in one pass over its bytes.
 
 KEY = "relscope-recipe"
-_LARGEST = 256 << 20
 _PNG = b"\x89PNG\r\n\x1a\n"
 # possessive quantifiers, so that no file can cause long backtracking
 _KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)
@@ -66,14 +65,8 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     """
     name, data = "the file", file
     if not isinstance(file, bytes):
-        path = Path(file)
-        name, size = path.name, regular_file(path).stat().st_size
-        if size > _LARGEST:
-            raise SpaceError(
-                f"{name}: expected a figure with a recipe inside, at most {_LARGEST >> 20} MB, got"
-                f" {size >> 20:,} MB; is it the right file?"
-            )
-        data = path.read_bytes()
+        name = Path(file).name
+        data = read_at_most(Path(file), 256 << 20, "a figure with a recipe inside")
     try:
         text = _recipe_text(data)
         recipe = None if text is None else parse(text, "recipe")

@@ -29,6 +29,7 @@ from relcore.maps.reduction import (
     n_fitted,
     need_drawable,
     principal_axes,
+    random_rows,
     reduce_spaces,
 )
 from relcore.represent.similarity import RelativeProjection, mean_of, shared_anchors
@@ -138,7 +139,7 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
     """The view, reduced to a random sample of at most `n_most` rows."""
     if len(view.rows) <= n_most:
         return view
-    kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
+    kept = random_rows(len(view.rows), n_most, random_state)
     values = None if view.values is None else view.values[kept]
     return replace(view, rows=view.rows[kept], categories=view.categories[kept], values=values)
 
@@ -169,7 +170,7 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
 
     strategy = "k-means" if len(space) > 100 else "random"
     if len(space) > _CLUSTERED:  # k-means on all rows would delay the first picture
-        space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
+        space = space.take(random_rows(len(space), _CLUSTERED, 0))
         strategy = "farthest-point"
     n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))
     return tuple(select_anchors(space, n_pivots, strategy)) if n_pivots else ()
@@ -202,11 +203,10 @@ class Directions:
 
     @classmethod
     def of(cls, space: LatentSpace, rows: np.ndarray, center: bool, random_state: int = 0) -> Directions:
-        mean, few = mean_of(space), None
+        mean = mean_of(space)
         origin = mean if center else None
         units = DerivedRows(space.vectors, lambda X: unit_rows(X, origin), rows)
-        if len(rows) * space.dimension <= _FEW:
-            few = units[:]
+        few = units[:] if len(rows) * space.dimension <= _FEW else None
         fitted = fitted_rows(len(rows), space.dimension, random_state)
         return cls(mean, Engine().moments(units.of(fitted)), few)
 
@@ -299,13 +299,9 @@ def pca_pair(
     forms = []
     for space in spaces:
         fitted = projection.projection(pane == "whitened")
-        if linear:
-            known = directions_of(space, rows, projection.center, spec.random_state)
-            fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean)
-            forms.append(_Drawn.by_directions(space, rows, fitted, known))
-        else:
-            fitted.fit(space.vectors, anchors=anchor_rows, mean=mean_of(space))
-            forms.append(_Drawn.by_rows(space, rows, fitted, spec.random_state))
+        known = directions_of(space, rows, projection.center, spec.random_state) if linear else None
+        fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean if known else mean_of(space))
+        forms.append(_Drawn.of(space, rows, fitted, known, spec.random_state))
     pictures, axes, signs = [], None, None
     for form in forms:
         axes = axes if axes and spec.fit == "first" else form.axes(spec.n_components)
@@ -401,23 +397,21 @@ class _Drawn:
     basis: np.ndarray | None = None
 
     @classmethod
-    def by_directions(
-        cls, space: LatentSpace, rows: np.ndarray, fitted: RelativeProjection, known: Directions
+    def of(
+        cls,
+        space: LatentSpace,
+        rows: np.ndarray,
+        fitted: RelativeProjection,
+        known: Directions | None,
+        random_state: int,
     ) -> _Drawn:
-        units = known.few
-        if units is None:
+        """The drawn rows. If their `Directions` are not known, the moments are those of a sample, whose rows
+        are computed twice: for the moments, and for their coordinates."""
+        if known is not None:
             units = DerivedRows(space.vectors, lambda X: unit_rows(X, fitted.mean_), rows)
-        return cls(units, known.moments, fitted.similarity_.basis_)
-
-    @classmethod
-    def by_rows(
-        cls, space: LatentSpace, rows: np.ndarray, fitted: RelativeProjection, random_state: int
-    ) -> _Drawn:
-        """The rows of any representation, with the moments of a sample. A row of the sample is computed
-        twice: for the moments, and for its coordinates."""
+            return cls(units if known.few is None else known.few, known.moments, fitted.similarity_.basis_)
         drawn = DerivedRows(space.vectors, fitted.transform, rows)
-        sample = np.sort(np.random.default_rng(random_state).choice(len(rows), SAMPLED_ROWS, replace=False))
-        return cls(drawn, Engine().moments(drawn.of(sample)))
+        return cls(drawn, Engine().moments(drawn.of(random_rows(len(rows), SAMPLED_ROWS, random_state))))
 
     @property
     def n_sampled(self) -> int:

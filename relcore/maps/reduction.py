@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -246,21 +247,18 @@ def fitted_rows(n: int, width: int, random_state: int = 0) -> np.ndarray:
     """The numbers of the rows on which axes are fitted, ascending: all n rows, or a random sample if that
     would take too long."""
     most = n if float(n) * width * width <= MOST_PRODUCTS else SAMPLED_ROWS
-    return _sample(n, most, random_state)
+    return random_rows(n, most, random_state)
 
 
-def _sample(n: int, most: int, random_state: int) -> np.ndarray:
+def random_rows(n: int, most: int, random_state: int) -> np.ndarray:
     """At most `most` of the row numbers 0 … n − 1, drawn at random, ascending."""
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
 
 
-def _pca(
-    matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages | None = None
-) -> list[np.ndarray]:
-    if stages:
-        stages.begin(AXES)
+def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
+    stages.begin(AXES)
     picture, to_map = principal_map(matrices[0], spec)
     return [picture, *map(to_map, matrices[1:])]
 
@@ -314,12 +312,10 @@ class NeighbourIndex:
         """Return the row numbers (n, k) and distances (n, k) of the k nearest rows, nearest first. An exact
         search ignores `epsilon`."""
         queries = self._prepared(X)
-        if self._mean is None:
-            products, rows = nearest(queries, self._base, k, unit=False)
-            distances = 1 - products
-        else:
-            ones = np.ones((len(queries), 1), np.float32)
-            products, rows = nearest(np.hstack([queries, ones]), self._base, k, unit=False)
+        ones = np.ones((len(queries), self._base.shape[1] - queries.shape[1]), np.float32)
+        products, rows = nearest(np.hstack([queries, ones]), self._base, k, unit=False)
+        distances = 1 - products
+        if self._mean is not None:
             distances = np.sqrt(np.maximum(np.vecdot(queries, queries)[:, None] - 2 * products, 0))
         return rows.astype(np.int32), np.maximum(distances, 0).astype(np.float32)
 
@@ -352,7 +348,7 @@ def _umap(
     stages: Stages,
 ) -> list[np.ndarray]:
     first, *others = matrices
-    fitted = _sample(len(first), FITTED_ROWS, spec.random_state)
+    fitted = random_rows(len(first), FITTED_ROWS, spec.random_state)
     is_whole = len(fitted) == len(first)
     model = fit(first if is_whole else first[fitted], spec, stages)
     pictures = [np.ascontiguousarray(model.embedding_, dtype=np.float32)]
@@ -497,12 +493,11 @@ class _EpochReader:
         self._stages, self._begun = stages, False
 
     def write(self, text: str) -> None:
-        done, slash, total = text.strip().partition("/")
-        if slash and done.isdecimal() and total.isdecimal():
+        if numbers := re.fullmatch(r"(\d+)/(\d+)", text.strip()):
             if not self._begun:
                 self._stages.begin(EPOCHS)
                 self._begun = True
-            self._stages.count(int(done), int(total), "epoch")
+            self._stages.count(int(numbers[1]), int(numbers[2]), "epoch")
 
     def flush(self) -> None:
         pass
@@ -535,7 +530,7 @@ class _Neighbours(NeighbourIndex):
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
     """The numbers of the drawn rows, ascending: all n rows, or for t-SNE a random sample of at most
     `max_points`."""
-    return _sample(n, spec.max_points if is_tsne(spec) else n, spec.random_state)
+    return random_rows(n, spec.max_points if is_tsne(spec) else n, spec.random_state)
 
 
 def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -> list[np.ndarray]:
@@ -546,7 +541,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     stages.begin(NEIGHBOURS)
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
     first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
-    [start] = _pca([first], spec)
+    start, _ = principal_map(first, spec)
     perplexity = min(spec.perplexity, (len(first) - 1) / 3)
     index = _Neighbours(first, spec.metric, max(1, int(3 * perplexity)))
     progress = [0, _EARLY + _REST]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -60,14 +60,8 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
 
 
 def _facet_header(facet: Facet) -> dict[str, Any]:
-    texts = [number_text(edge) for edge in facet.edges]
-    return {
-        "column": facet.column,
-        "title": facet.title,
-        "names": facet.names,
-        "edges": facet.edges,
-        "texts": texts,
-    }
+    header = {name: getattr(facet, name) for name in ("column", "title", "names", "edges")}
+    return header | {"texts": list(map(number_text, facet.edges))}
 
 
 def _category_bytes(categories: np.ndarray) -> bytes:
@@ -148,7 +142,7 @@ class Payload:
         """The payload with more arrays. `digests` has those of their digests that are known."""
         layout, start = dict(self.header.get("arrays", {})), sum(map(_padded_size, self.arrays.values()))
         for name, content in arrays.items():
-            layout[name] = [start, len(content), digests.get(name) or _digest(content)]
+            layout[name] = [start, len(content), digests.get(name) or _with_digest(content)[1]]
             start += _padded_size(content)
         return Payload({**self.header, "arrays": layout}, {**self.arrays, **arrays})
 
@@ -302,25 +296,17 @@ def _utf8(text: str) -> bytes:
         return encodable(text).encode()
 
 
-@MadeOnce
-def _texts_with_digest(strings: np.ndarray) -> tuple[bytes, str]:
-    content = joined_texts(strings)
-    return content, _digest(content)
+def _with_digest(content: bytes) -> tuple[bytes, str]:
+    return content, hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
-@MadeOnce
-def _coordinates_with_digest(coordinates: np.ndarray) -> tuple[bytes, str]:
-    content = packed_positions(coordinates)
-    return content, _digest(content)
+_texts_with_digest = MadeOnce(lambda strings: _with_digest(joined_texts(strings)))
+_coordinates_with_digest = MadeOnce(lambda coordinates: _with_digest(packed_positions(coordinates)))
 
 
 def _padded_size(content: bytes) -> int:
     """The size of the content, rounded up to a multiple of four."""
     return len(content) + -len(content) % 4
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,34 +346,33 @@ def read_events(
         if message["serial"] <= answered:
             continue
         answered, kind = message["serial"], message["kind"]
-        if kind == "stars":
-            size, opacity = np.clip(message["size"], *SIZES), np.clip(message["opacity"], *OPACITIES)
-            look = StarLook(float(size), float(opacity), bool(message["shown"]))
-            events.append(PaneEvent("stars", stars=look))
-        elif kind == "hidden":
-            hidden = tuple(tuple(map(str, classes)) for classes in message["hidden"])
-            events.append(PaneEvent("hidden", hidden=hidden))
-        elif kind == "named":
-            events.append(PaneEvent("named", named=bool(message["named"])))
-        elif kind == "filter":
-            conditions = (
-                Condition(str(one["column"]), tuple(map(str, one["classes"])), one["low"], one["high"])
-                for one in message["filter"]
-            )
-            events.append(PaneEvent("filter", filter=tuple(conditions)))
-        elif kind == "facets":
-            events.append(PaneEvent("facets"))
-        elif kind == "turn":
-            events.append(PaneEvent("turn", turn=tuple(round(float(x), 4) for x in message["turn"])))
-        elif message["version"] == version and kind == "click":
-            events.append(PaneEvent("click", np.array([message["row"]], dtype=np.int64)))
-        elif kind == "spread":
-            events.append(PaneEvent("spread"))
-        elif message["version"] == version and kind == "anchor":
-            rows = np.array([message["row"], message["to"]], dtype=np.int64)
+        if kind in _LOOKS:
+            events.append(PaneEvent(kind, **{kind: _LOOKS[kind](message)}))
+        elif kind in ("facets", "spread"):
+            events.append(PaneEvent(kind))
+        elif message["version"] == version and kind in ("click", "anchor"):
+            rows = np.array([message[name] for name in ("row", "to") if name in message], dtype=np.int64)
             if rows.min() >= 0 and rows.max() < n:
-                events.append(PaneEvent("anchor", rows))
+                events.append(PaneEvent(kind, rows))
         elif message["version"] == version:
             rows = unpack_rows(base64.b64decode(message["bits"]), n)
             events.append(PaneEvent("select" if len(rows) else "clear", rows))
     return events, answered
+
+
+def _star_look(message: dict[str, Any]) -> StarLook:
+    size, opacity = np.clip(message["size"], *SIZES), np.clip(message["opacity"], *OPACITIES)
+    return StarLook(float(size), float(opacity), bool(message["shown"]))
+
+
+# Kinds of events about the look of the maps → the new look, from the message.
+_LOOKS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "stars": _star_look,
+    "hidden": lambda message: tuple(tuple(map(str, classes)) for classes in message["hidden"]),
+    "named": lambda message: bool(message["named"]),
+    "filter": lambda message: tuple(
+        Condition(str(one["column"]), tuple(map(str, one["classes"])), one["low"], one["high"])
+        for one in message["filter"]
+    ),
+    "turn": lambda message: tuple(round(float(x), 4) for x in message["turn"]),
+}

@@ -38,7 +38,7 @@ def low_limit(monkeypatch):
 @pytest.mark.slow  # compiling UMAP takes most of a minute
 @pytest.mark.usefixtures("low_limit")
 def test_placed_rows_lie_beside_their_class_and_shuffled_rows_do_not(rows, classes):
-    fitted = reduction._sample(N, LIMIT, 0)
+    fitted = reduction.random_rows(N, LIMIT, 0)
     others = np.setdiff1d(np.arange(N), fitted)
 
     def share_beside_own_class(picture):
