@@ -145,19 +145,13 @@ class DerivedRows:
         The numbers of the rows of the space that are used, in this order. By default all rows.
     """
 
-    vectors: Rows
-    made: Callable[[np.ndarray], np.ndarray]
-    numbers: np.ndarray | None
-    shape: tuple[int, int]
-    nbytes: int
-
     def __init__(
         self, vectors: Rows, made: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray | None = None
     ) -> None:
         self.vectors, self.made, self.numbers = vectors, made, numbers
         n = len(vectors) if numbers is None else len(numbers)
-        self.shape = (n, made(np.asarray(vectors[:1])).shape[1])
-        self.nbytes = 4 * self.shape[0] * self.shape[1]  # the size of all rows as float32
+        self.shape: tuple[int, int] = (n, made(np.asarray(vectors[:1])).shape[1])
+        self.nbytes: int = 4 * self.shape[0] * self.shape[1]  # the size of all rows as float32
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -273,16 +267,13 @@ class MappedRows(NDArrayOperatorsMixin):
 
     ndim: int = 2
     dtype: np.dtype = np.dtype(np.float32)
-    origin: Origin
-    shape: tuple[int, int]
-    size: int
 
     def __init__(self, parts: Sequence[np.ndarray], origin: Origin | None = None) -> None:
-        self.origin = origin or Origin()
+        self.origin: Origin = origin or Origin()
         self._parts = [part for part in parts if len(part)] or list(parts[:1])
         self._ends = np.cumsum([len(part) for part in self._parts])
-        self.shape = (int(self._ends[-1]), self._parts[0].shape[1])
-        self.size = self.shape[0] * self.shape[1]
+        self.shape: tuple[int, int] = (int(self._ends[-1]), self._parts[0].shape[1])
+        self.size: int = self.shape[0] * self.shape[1]
 
     @classmethod
     def joined(cls, rows: Sequence[MappedRows], origin: Origin) -> MappedRows:

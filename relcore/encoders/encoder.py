@@ -203,8 +203,7 @@ def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
 
 
 def _strings(items: Sequence[str]) -> np.ndarray:
-    strings = np.empty(len(items), dtype=object)
-    strings[:] = [str(item) for item in items]
+    strings = np.array(list(map(str, items)), dtype=object)
     strings.flags.writeable = False
     return strings
 
