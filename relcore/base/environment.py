@@ -156,7 +156,6 @@ def device_in_words() -> str:
 
 @lru_cache(maxsize=1)
 def has_gpu() -> bool:
-    """Whether torch can use a GPU here."""
     # torch takes seconds to import, so it is imported only if the driver's library exists. Containers and WSL
     # have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
     try:

@@ -99,7 +99,6 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
 
     @property
     def added(self) -> dict[str, Entry]:
-        """The choices that plugins add."""
         if self._private:
             from relcore.base import access
 

@@ -117,7 +117,6 @@ class Report:
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """The report as text for a terminal."""
         parts = [self.sentence]
         for table in self.tables:
             parts += [table.text(), table.caption] if table.shown else []

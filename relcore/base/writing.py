@@ -84,7 +84,6 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write bytes to a file with `replacing`."""
     with replacing(path, mode) as stream:
         stream.write(content)
 
@@ -116,7 +115,6 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the remains of killed writers from a folder."""
     with suppress(OSError):  # there is no permission to list it, or another writer removes it
         for left in folder.iterdir():
             if left.name.startswith(_HIDDEN) and is_orphaned(left, left.name.removeprefix(_HIDDEN)):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -41,11 +40,6 @@ def word_categories() -> dict[str, str]:
     table = table_of(Path(str(files("relcore") / "data" / "words" / "categories.tsv")))
     words, categories = (table.read(name, 0, table.n) for name in ("word", "category"))
     return dict(zip(words, categories, strict=True))
-
-
-def categorise(words: Sequence[str]) -> list[str]:
-    categories = word_categories()
-    return [categories.get(word.lower(), "") for word in words]
 
 
 # The word vectors of gensim-data.
@@ -159,8 +153,9 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
 
 @lru_cache(maxsize=4)
 def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
-    space = load_space(path, name=name, limit=limit)
-    return LatentSpace(space.vectors, space.ids, name=name, labels=categorise(space.ids), counts=space.counts)
+    space, categories = load_space(path, name=name, limit=limit), word_categories()
+    labels = [categories.get(word.lower(), "") for word in space.ids]
+    return LatentSpace(space.vectors, space.ids, name=name, labels=labels, counts=space.counts)
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,6 @@ def held_out_rows(n: int) -> np.ndarray:
 
 
 class _Classifier(TrainedEncoder):
-    """An encoder that is trained to classify pictures by their labels."""
-
     kind: ClassVar = "images"
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:

@@ -135,7 +135,6 @@ class Lines:
             )
 
     def colors(self, theme: Theme) -> list[str]:
-        """The colour of each line."""
         places = [place if line.color is None else line.color for place, line in enumerate(self.lines)]
         palette = theme.category_colors(1 + max(places))
         return [theme.neutral if place == GREY else palette[place] for place in places]
@@ -266,7 +265,6 @@ class MovingPoints:
         return (low + high) / 2, 0.53 * float((high - low).max()) or 1.0
 
     def colors(self, theme: Theme) -> list[str]:
-        """The colour of each point."""
         palette = theme.category_colors(len(self.group_names))
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 

@@ -506,7 +506,6 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
 
 
 def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float]) -> None:
-    """Draw a pane of `size` inches."""
     theme, (wide, high), colors = style.theme, size, row_colors(scene, style.theme, i)
     points, solid = seen(scene.panes[i].coordinates, scene.turn), scene.panes[i].coordinates.shape[1] == 3
     # Rows without a class are drawn first. The other rows are drawn from far to near, or in random order, so

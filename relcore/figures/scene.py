@@ -104,7 +104,6 @@ def _round_numbers(low: float, high: float) -> list[float]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten between the ends."""
     first, last = int(np.ceil(log10(low) - 1e-9)), int(np.floor(log10(high) + 1e-9))
     return [10.0**power for power in range(first, last + 1, 1 + (last - first) // (_TICKS + 1))]
 

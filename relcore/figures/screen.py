@@ -210,7 +210,6 @@ def _line_hover(line: Line, order: np.ndarray) -> dict[str, Any]:
 
 
 def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
-    """The figure of a diagram: named points in colours."""
     names, (x, y) = [plain_text(name) for name in diagram.names], diagram.points.T
     figure = _new_figure(theme, diagram.describe(), 420, showlegend=False, hovermode="closest")
     figure.update_layout(margin={"l": 24, "r": 24, "t": 16, "b": 16})

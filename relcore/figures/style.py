@@ -168,13 +168,8 @@ def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
 
 def text_on(color: tuple[float, float, float]) -> str:
     """Black or white, whichever has more contrast with a colour (red, green, blue, each 0 … 1; WCAG 2)."""
-    own = _luminance(color) + 0.05
-
-    def contrast(ink: str) -> float:
-        other = _luminance(_shares(ink)) + 0.05
-        return max(own / other, other / own)
-
-    return max(_INKS, key=contrast)
+    dark, light = (_luminance(_shares(ink)) + 0.05 for ink in _INKS)
+    return _INKS[(_luminance(color) + 0.05) ** 2 < dark * light]  # the contrast is the ratio of luminances
 
 
 def _luminance(color: tuple[float, ...]) -> float:

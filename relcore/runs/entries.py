@@ -11,7 +11,7 @@ import math
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -37,16 +37,8 @@ def digest_of(*parts: Any) -> str:
 def plugins_in(*settings: Any) -> list[str]:
     """The plugins that the settings name, with their versions, because a new version may change results."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
-    named = versions.keys() & set(_texts(_canonical(settings))) if versions else ()
-    return sorted({versions[name] for name in named})
-
-
-def _texts(canonical: Any) -> Iterator[str]:
-    if isinstance(canonical, str):
-        yield canonical
-    elif isinstance(canonical, list):
-        for part in canonical:
-            yield from _texts(part)
+    text = json.dumps(_canonical(settings)) if versions else ""
+    return sorted({plugin for name, plugin in versions.items() if json.dumps(name) in text})
 
 
 def _canonical(part: Any) -> Any:
