@@ -36,6 +36,7 @@ from relcore.base.report import Cells, Table, delimited_text
 from relcore.base.settings import settings_of
 from relcore.base.writing import temporary
 from relcore.catalog.catalog import SpaceSpec, base_of, is_linked
+from relcore.compare.columns import clusters_of
 from relcore.migrate.adapters import CASCADE, GRAPHS, SNIPPET
 from relcore.migrate.evaluate import FEWEST, JudgedQuery, Pairing, check_pairs, read_qrels
 from relcore.migrate.measurements import (
@@ -53,13 +54,13 @@ from relcore.migrate.measurements import (
     threshold_table,
     with_answers,
 )
+from relcore.migrate.migration import FEWEST as FEWEST_OF_GROUP
 from relcore.migrate.migration import (
     LEFT_OUT,
     NEIGHBOURS,
     TITLES,
     Migration,
     MigrationResult,
-    clusters_of,
     export_result,
     losses_by_group,
     starting_models,
@@ -718,7 +719,9 @@ def _by_group(setup: MigrateSetup, result: MigrationResult, option: str, to: str
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _clusters(digest: str, queries: str, _setup: MigrateSetup, _rows: np.ndarray) -> np.ndarray:
-    return clusters_of(_setup.old.vectors[_rows], _setup.old.ids[_rows])
+    space = _setup.old.take(_rows)
+    numbers, names = clusters_of(space, max(1, min(8, len(space) // FEWEST_OF_GROUP)))
+    return np.array(names, dtype=object)[numbers]
 
 
 def export_adapter(setup: MigrateSetup, result: MigrationResult) -> None:

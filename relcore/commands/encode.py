@@ -70,7 +70,6 @@ from relcore.passport.passport import (
     Passport,
     PassportCard,
     encode_texts,
-    latest,
     model_at_hand,
     name_recipe,
     paired_anchors,
@@ -182,7 +181,7 @@ def _make_passport(options: argparse.Namespace) -> Passport:
                 " texts again"
             )
         return Passport.of(rows.with_columns(ids=texts), replace(card, model=card.model or rows.name))
-    encoder = latest(options.encoder)
+    encoder = model_at_hand(options.encoder, last=True)
     if card.pooling:
         encoder = replace(encoder, pooling=card.pooling)
     [rows] = encode_texts(encoder, texts, card.prompt).values()

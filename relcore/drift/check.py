@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ from relcore.drift.measures import (
     Broken,
     Measure,
     broken,
-    chance_churn,
     decompose,
     measures_of,
     neighbour_shares,
@@ -231,25 +229,6 @@ class DriftVerdict:
         return pd.DataFrame(rows, columns=[*columns[:-1], "rows"])
 
 
-def judge(measures: Sequence[Measure], thresholds: Thresholds, widths: tuple[int, int]) -> DriftVerdict:
-    from scipy.special import stdtrit
-
-    n_groups = max(1, len({measure.group for measure in measures} - {""}))
-    checks = []
-    for measure in measures:
-        rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
-        error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
-        sure = measure.value - measure.noise - error
-        name = f"class_{measure.quantity}" if measure.group else measure.quantity
-        threshold = float(getattr(getattr(thresholds, measure.situation), name))
-        checks.append(Check(measure, sure, threshold, sure > threshold))
-    reason = (
-        f"new queries have {widths[1]:,} dimensions and old vectors {widths[0]:,}, so they cannot be"
-        " compared; embed the rows again, or map the queries"
-    )
-    return DriftVerdict(tuple(checks), {NEW_QUERIES: reason} if widths[0] != widths[1] else {})
-
-
 QUERIES = 1000
 FEWEST_ROWS = 10
 _DRAWS = 2  # pairs of noisy versions that give the noise level
@@ -306,9 +285,10 @@ class Drift:
     broken: tuple[Broken, ...]
     left_out: int
 
-    @cached_property
+    @property
     def chance_churn(self) -> float:
-        return chance_churn(self.n, self.k)
+        """The share of changed neighbours if rows are paired at random."""
+        return 1 - self.k / (self.n - 1)
 
     @property
     def unrelated(self) -> bool:
@@ -320,7 +300,23 @@ class Drift:
         return known[situation, quantity, group]
 
     def judged(self, thresholds: Thresholds) -> DriftVerdict:
-        return judge(self.measures, thresholds, self.widths)
+        from scipy.special import stdtrit
+
+        n_groups = max(1, len({measure.group for measure in self.measures} - {""}))
+        checks = []
+        for measure in self.measures:
+            rate = _FALSE_ALARMS / (n_groups if measure.group else 1)
+            error = float(stdtrit(max(1, measure.n - 1), 1 - rate)) * measure.error
+            sure = measure.value - measure.noise - error
+            name = f"class_{measure.quantity}" if measure.group else measure.quantity
+            threshold = float(getattr(getattr(thresholds, measure.situation), name))
+            checks.append(Check(measure, sure, threshold, sure > threshold))
+        old, new = self.widths
+        reason = (
+            f"new queries have {new:,} dimensions and old vectors {old:,}, so they cannot be compared; embed"
+            " the rows again, or map the queries"
+        )
+        return DriftVerdict(tuple(checks), {NEW_QUERIES: reason} if old != new else {})
 
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
         """The verdict in one sentence. `planned` says that the new version is meant to be another model."""
@@ -397,9 +393,6 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     random_state: int = setting(0, low=0, help="Random state of queries and noise.")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The expected time in seconds on two idle cores, mostly of two products in float64 and eight
-        searches.
-        """
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
         return (
             0.2
@@ -411,9 +404,16 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Drift:
-        """Compare the two versions. Raises the same errors as `paired`."""
+        """Compare the two versions. Raises a SpaceError if they share fewer than 10 rows."""
         spaces = known_rows(spaces)
-        pair, state = paired(*spaces), self.random_state
+        pair, state = match(*spaces), self.random_state
+        if len(pair) < FEWEST_ROWS:
+            first, second = (space.name for space in spaces)
+            zero = f", and {pair.n_zero:,} zero vectors" * bool(pair.n_zero)
+            raise SpaceError(
+                f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
+                f" {first!r} and {second!r}{zero}; compare more"
+            )
         report(0, 3, "splitting the change")
         old, new, k = pair.source.vectors, pair.target.vectors, min(self.k, len(pair) - 2)
         queries = Split.held_out(pair.ids, random_state=state).queries(self.n_queries)
@@ -421,10 +421,10 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
         permuted = new[np.random.default_rng(state).permutation(len(new))]
         chance_rho = decompose(old, permuted).rho
         report(1, 3, "searching the neighbours")
-        shares = neighbour_shares(old, new, queries, k, self.jitter, _DRAWS, state)
+        *shares, rank, uncentred = neighbour_shares(old, new, queries, k, self.jitter, _DRAWS, state)
         report(2, 3, "measuring by class")
         groups = classes(pair)
-        measures = measures_of(split, shares, queries, self.jitter, groups)
+        measures = measures_of(split, *shares, queries, self.jitter, groups)
         measured = {measure.group for measure in measures if measure.quantity == "churn"}
         whole = {} if spaces[0].labels is None else classes(replace(pair, source=spaces[0]))
         of_rows, kinds = broken(*spaces, pair, self.jitter, whole, self.shared)
@@ -444,24 +444,12 @@ class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two 
             turn=None if np.isnan(split.turn) else float(split.turn),
             rho=split.rho,
             chance_rho=chance_rho,
-            churn_uncentred=shares.churn_uncentred,
-            reciprocal_rank=shares.reciprocal_rank,
+            churn_uncentred=uncentred,
+            reciprocal_rank=rank,
             measures=(*measures, *of_rows),
             broken=kinds,
             left_out=len(groups.keys() - measured),
         )
-
-
-def paired(old: LatentSpace, new: LatentSpace) -> Match:
-    """The rows that both versions have, paired by id."""
-    pair = match(old, new)
-    if len(pair) < FEWEST_ROWS:
-        raise SpaceError(
-            f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in"
-            f" {old.name!r} and {new.name!r}{f', and {pair.n_zero:,} zero vectors' * bool(pair.n_zero)};"
-            " compare more"
-        )
-    return pair
 
 
 def classes(pair: Match) -> dict[str, np.ndarray]:

@@ -209,11 +209,6 @@ def changed_rows(
     return share
 
 
-def chance_churn(n: int, k: int) -> float:
-    """The churn between versions whose rows are paired at random."""
-    return 1 - k / (n - 1)
-
-
 class Across(NamedTuple):
     """The results of a search by cosine in which new vectors of the queries search uncentred old vectors,
     arrays (m,).
@@ -286,18 +281,6 @@ class Measure:
     error: float
 
 
-@dataclass(frozen=True, eq=False)
-class NeighbourShares:
-    """The shares of changed neighbours between two versions, and the same shares between two noisy copies of
-    the old version.
-    """
-
-    measured: Shares
-    noise: Shares
-    reciprocal_rank: float | None
-    churn_uncentred: float
-
-
 def neighbour_shares(
     old: np.ndarray,
     new: np.ndarray,
@@ -306,8 +289,9 @@ def neighbour_shares(
     jitter: float,
     n_draws: int,
     random_state: int,
-) -> NeighbourShares:
-    """The shares of changed neighbours of each query, in both situations, with their noise levels.
+) -> tuple[Shares, Shares, float | None, float]:
+    """Four values: the shares of changed neighbours of each query, in both situations; their noise levels;
+    the mean reciprocal rank of the query's own old vector; and the mean churn of rows that are not centred.
 
     The noise level is the mean over `n_draws` pairs of noisy copies of the queries and at most `_NOISE_ROWS`
     other old rows. If the widths differ, only "everything_new" is measured.
@@ -336,12 +320,13 @@ def neighbour_shares(
         old, queries = old[rows], np.searchsorted(rows, queries)
     draws = [compared(*(with_jitter(old, jitter, rng) for _ in range(2)), queries)[0] for _ in range(n_draws)]
     noise = {name: np.mean([shares[name] for shares in draws], axis=0) for name in measured}
-    return NeighbourShares(measured, noise, rank, float(uncentred.mean()))
+    return measured, noise, rank, float(uncentred.mean())
 
 
 def measures_of(
     split: Decomposition,
-    shares: NeighbourShares,
+    measured: Shares,
+    noise: Shares,
     queries: np.ndarray,
     jitter: float,
     groups: Mapping[str, np.ndarray],
@@ -353,8 +338,8 @@ def measures_of(
         chosen = np.isin(queries, members)
         if group and np.count_nonzero(chosen) < FEWEST:
             continue
-        for name, values in shares.measured.items():
-            measures.append(_mean(*name, group, values[chosen], shares.noise[name][chosen]))
+        for name, values in measured.items():
+            measures.append(_mean(*name, group, values[chosen], noise[name][chosen]))
     return tuple(measures)
 
 

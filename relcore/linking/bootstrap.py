@@ -335,14 +335,6 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
     return float(np.mean(agreement >= agreement[0]))
 
 
-def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
-    """Unit rows (n, d) with the spread but without the structure of X: the coordinates of X along each axis
-    of `basis` (d, d), by default the principal axes, are permuted independently.
-    """
-    basis = _axes(X) if basis is None else basis
-    return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
-
-
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield pairs of arrays: rows to fit on, and rows to hold out. Each row is held out once; of more than
     400 rows, only a quarter is.
@@ -358,17 +350,13 @@ def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tu
 
 
 def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    basis = _axes(train)
+    # In half of the draws, the coordinates along each principal axis of `train` are permuted independently.
+    basis = Engine().eigh(train.T @ train)[1].astype(np.float32)
     spread = np.square(test @ basis).sum(axis=0)
     for _ in range(_DRAWS):
-        yield structureless(test, rng, basis)
+        yield unit_rows(rng.permuted(test @ basis, axis=0) @ basis.T)
         signs = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
         yield (test @ basis * (signs if signs @ spread <= 0 else -signs)) @ basis.T
-
-
-def _axes(X: np.ndarray) -> np.ndarray:
-    """The principal axes of X (n, d), about the origin, as the columns of a matrix (d, d)."""
-    return Engine().eigh(X.T @ X)[1].astype(np.float32)
 
 
 # Links, ranked by CSLS, with an estimate of how many are right.

@@ -402,9 +402,6 @@ class Outcome(Reported):
         return f"{told} Of {links}, an estimated {share} are right."
 
     def report(self, **figures: Any) -> Report:
-        """A report with the verdict, its reason and the links. If the true pairs are known, it also has
-        scores of the anchors.
-        """
         result = self.result
         facts = {"verdict": self.verdict, "success": self.linked, "reason": result.reason}
         facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
@@ -549,7 +546,6 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The expected time in seconds on two idle cores, correct within a factor of two."""
         n, m = (min(len(space), self.rows or len(space)) for space in spaces)
         first = min(n, m, 4000)
         if self.method == "paper":
@@ -660,7 +656,14 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
 
     def draw(self, result: Outcome | None = None) -> Exportable:
         outcome, method = self.computed(result), self.bootstrap.method
-        by_round = shares(method, outcome.result.history)
+        rounds = outcome.result.history
+        found = [one.found for one in rounds]
+        by_round = {} if np.isnan(found[-1]) else {"hidden pairs found": found}
+        if method == "paper":
+            first = rounds[0].objective
+            by_round["error, share of the first step's"] = [one.objective / first for one in rounds]
+        else:
+            by_round["rows matched"] = [one.pairs / one.rows for one in rounds]
         lines = tuple(Line(name, range(1, len(values) + 1), values) for name, values in by_round.items())
         look = {"note": f"{self._ends}: {outcome.verdict}", "y_range": (0, 1.02), "n_direct": len(lines)}
         chart = Lines(lines, "step" if method == "paper" else "round", "share", **look)
@@ -684,14 +687,3 @@ class BootstrapScores(BootstrapRounds):
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
         name = "relscope-bootstrap-scores"
         return scores_exportable(outcome.score_table(), self.to_json(), name, self._ends)
-
-
-def shares(method: str, rounds: Sequence[Round]) -> dict[str, list[float]]:
-    """Name of a line in `BootstrapRounds` → one value per round, 0 … 1. For the published method, the error
-    is divided by that of the first step.
-    """
-    found = {"hidden pairs found": [r.found for r in rounds]}
-    own = {"rows matched": [r.pairs / r.rows for r in rounds]}
-    if method == "paper":
-        own = {"error, share of the first step's": [r.objective / rounds[0].objective for r in rounds]}
-    return own if np.isnan(rounds[-1].found) else found | own

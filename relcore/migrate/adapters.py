@@ -305,8 +305,6 @@ class Card(Reported):
         need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2, n_candidates=1)
 
     def report(self) -> Report:
-        """A report of the models that the adapter maps between, the pairs that it was fitted on, and its
-        scores."""
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         models = f"{self.new_model or 'new model'}, {self.new_width:,} numbers per row → "
         models += f"{self.old_model or 'old model'}, {self.old_width:,}"
@@ -604,23 +602,19 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
             "index: expected vectors projected by this adapter, got projected=False; write the index again"
             " with relscope adapt ADAPTER OLD NEW.faiss --corpus, and pass projected=True"
         )
-    width, transforms = adapter.n_features_in_, []
-    for step in adapter.query_steps_:
+    mapped, width = faiss.IndexPreTransform(index), index.d
+    for step in reversed(adapter.query_steps_):
+        transform = faiss.NormalizationTransform(width, 2.0)
         if isinstance(step, AffineStep):
+            if step.matrix.shape[1] != width:
+                expected = f"vectors of width {step.matrix.shape[1]}, to which the adapter maps queries"
+                raise SpaceError(f"index: expected {expected}, got {width}")
             transform = faiss.LinearTransform(*step.matrix.shape, True)
             faiss.copy_array_to_vector(np.ascontiguousarray(step.matrix.T, np.float32).ravel(), transform.A)
             faiss.copy_array_to_vector(np.ascontiguousarray(step.offset, np.float32), transform.b)
             transform.is_trained = True
-        else:
-            transform = faiss.NormalizationTransform(width, 2.0)
-        transforms.append(transform)
-        width = transform.d_out
-    if index.d != width:
-        expected = f"vectors of width {width}, to which the adapter maps queries"
-        raise SpaceError(f"index: expected {expected}, got {index.d}")
-    mapped = faiss.IndexPreTransform(index)
-    for transform in reversed(transforms):
         mapped.prepend_transform(transform)
+        width = transform.d_in
     return mapped
 
 

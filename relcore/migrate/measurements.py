@@ -30,7 +30,6 @@ from relcore.migrate.evaluate import (
     MOST_CURVE_ROWS,
     OPTIONS,
     Bootstrap,
-    CurvePoint,
     K,
     QueryScores,
     RetrievalTask,
@@ -51,25 +50,6 @@ MOST_ROWS = 4000
 _PERMUTATIONS = 100
 _KNOTS = 256
 _PER_QUERY = 10  # the default threshold is reached by this many rows per query
-
-
-@dataclass(frozen=True, eq=False)
-class ScorePairs:
-    """Cosines (q, n) of the same queries and rows by the old and by the new model; NaN if the row is the
-    query itself.
-
-    All rows are included, because the nearest rows by one model have lower cosines by the other.
-    """
-
-    old: np.ndarray
-    new: np.ndarray
-
-    def of(self, queries: np.ndarray) -> ScorePairs:
-        return ScorePairs(self.old[queries], self.new[queries])
-
-    @property
-    def known(self) -> np.ndarray:
-        return ~np.isnan(self.old)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +105,11 @@ class ScoreMap:
 
     def threshold(self, old: float) -> float:
         """The smallest new score that is mapped to at least this old score; infinite if there is none."""
-        reached = np.flatnonzero(self.old >= old)
-        if not len(reached):
+        reached = np.searchsorted(self.old, old)
+        if reached == len(self.old):
             return float("inf")
-        if not reached[0]:
-            return float(self.new[0])
-        below, above = reached[0] - 1, reached[0]
-        share = (old - self.old[below]) / (self.old[above] - self.old[below])
-        return float(self.new[below] + share * (self.new[above] - self.new[below]))
+        ends = slice(max(reached - 1, 0), reached + 1)
+        return float(np.interp(old, self.old[ends], self.new[ends]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +185,11 @@ def score_pairs(
     new: tuple[np.ndarray, np.ndarray],
     own: np.ndarray | None = None,
     random_state: int = 0,
-) -> ScorePairs:
-    """The cosine of every query with every row, by both models. If there are more than 4,000 rows, 4,000 are
-    drawn at random.
+) -> list[np.ndarray]:
+    """Two arrays: the cosines (q, n) of all queries and rows by the old model, and those by the new one; NaN
+    if the row is the query itself. If there are more than 4,000 rows, 4,000 are drawn at random.
 
+    All rows are included, because the nearest rows by one model have lower cosines by the other.
     `old` and `new` are pairs of queries (q, d) and rows (n, d), of any length. `own` (q,) is the index of the
     row that is the query itself.
     """
@@ -224,34 +202,35 @@ def score_pairs(
         itself = rows[None] == own[:, None]
         for scores in cosines:
             scores[itself] = np.nan
-    return ScorePairs(*cosines)
+    return cosines
 
 
-def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
+def restore_threshold(
+    old: np.ndarray, new: np.ndarray, threshold: float, random_state: int = 0
+) -> ThresholdOutcome:
     """Fit the map of scores on half of the queries, and evaluate it on the other half. Hashes decide the
-    halves.
+    halves. `old` and `new` (q, n) are those of `score_pairs`.
 
     Raises a SpaceError for fewer than 10 queries in a half, and for a threshold outside −1 … 1.
     """
     if not -1 <= threshold <= 1:
         raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
-    q = len(pairs.old)
+    q, known = len(old), ~np.isnan(old)
     if q < 2 * FEWEST_QUERIES:
         raise SpaceError(
             f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries"
         )
     order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
-    fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
-    score_map = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
-    mapped = score_map(judging.new)
-    truth, before, after = (
-        scores >= threshold for scores in (judging.old, judging.new, mapped)
-    )  # NaN reaches no threshold
+    fitting, judging = order[: q // 2], order[q // 2 :]
+    score_map = ScoreMap.fit(*(scores[fitting][known[fitting]] for scores in (new, old)))
+    old, new, known = old[judging], new[judging], known[judging]
+    mapped = score_map(new)
+    # NaN reaches no threshold
+    truth, before, after = (scores >= threshold for scores in (old, new, mapped))
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
     permuted = [_wrong(truth, after[derangement(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
-    known = judging.known
-    old, new, restored = judging.old[known], judging.new[known], mapped[known]
+    old, new, restored = old[known], new[known], mapped[known]
     percentiles = np.linspace(0, 1, 101)
     return ThresholdOutcome(
         threshold=float(threshold),
@@ -345,11 +324,11 @@ class ThresholdChange(
         else:
             new = trial.new_queries, trial.new_corpus
         report(1, 2, "searching")
-        pairs = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
+        old, new = score_pairs((trial.old_queries, trial.old_corpus), new, trial.own, state)
         if (threshold := self.threshold) is None:
-            scores = pairs.old[pairs.known]
-            threshold = float(np.quantile(scores, max(1 - _PER_QUERY * len(pairs.old) / len(scores), 0)))
-        return restore_threshold(pairs, threshold, state)
+            scores = old[~np.isnan(old)]
+            threshold = float(np.quantile(scores, max(1 - _PER_QUERY * len(old) / len(scores), 0)))
+        return restore_threshold(old, new, threshold, state)
 
 
 # The options with cheaper indexes.
@@ -476,7 +455,6 @@ class CheaperIndexes(Reported):
         return f"Smallest index that is not clearly worse than full vectors: {told or 'none'}."
 
     def report(self) -> Report:
-        """A report with one line per option and form: bytes of a row, score, change against full vectors."""
         rows = [
             (one.option, one.form, one.row_bytes, one.score, *vars(one.change).values()) for one in self.rows
         ]
@@ -513,7 +491,6 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> CheaperIndexes:
-        """Search all indexes in all forms. Raises a SpaceError as `Migration.run`."""
         ground, k = self.migration.ground(spaces, checked=True), self.migration.k
         trial = ground.trial.with_fewer_queries(MOST_COMPRESSED_QUERIES)
         trial = trial.with_fewer_rows(MOST_CURVE_ROWS, self.migration.random_state)
@@ -618,23 +595,17 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
 
 def chart_of(result: MigrationResult) -> Lines:
     """The chart of score against number of pairs. Each option has a curve, or a level, in its own colour."""
-    curve, m = (
-        pd.DataFrame(map(vars, result.curve), columns=[*CurvePoint.__dataclass_fields__]),
-        result.n_pairs,
-    )
-    measured = [point.n_pairs for point in result.curve]
-    reach = sorted({min(measured, default=m), max(measured, default=m)})
-    parts = dict(list(curve.groupby(["adapter", "option"], sort=False)))
-    lines = []
+    measured, lines = [point.n_pairs for point in result.curve] or [result.n_pairs], []
+    level = sorted({min(measured), max(measured)})
     for option in result.options:
-        ends = (option.value, option.low, option.high)
-        part = parts.get((result.adapter, option.option))
-        values = (
-            (reach, *([end] * len(reach) for end in ends)) if part is None else (part.n_pairs, part.value)
-        )
-        values += () if part is None else (part.low, part.high)
+        points = [
+            (point.n_pairs, point.value, point.low, point.high)
+            for point in result.curve
+            if (point.adapter, point.option) == (result.adapter, option.option)
+        ]
+        points = points or [(n, option.value, option.low, option.high) for n in level]
         look = {"color": OPTIONS.index(option.option), "dashed": option.option == "re-embed"}
-        lines.append(Line(TITLES[option.option], *values, **look))
+        lines.append(Line(TITLES[option.option], *zip(*points, strict=True), **look))
     return Lines(
         tuple(lines),
         "pairs: rows embedded by both models",

@@ -491,14 +491,15 @@ class MigrationResult(Reported):
             few = _can_embed_all(self.n_candidates, n_corpus)
             return f"For {n_corpus:,} rows: a cascade saves nothing; {few}. Choose the best other option."
         told = f"For {n_corpus:,} rows: {MOVES[option][:1].lower()}{MOVES[option][1:]}."
-        if option == "cascade" and (gain := cascade.to_reembed):
+        if option != "cascade":
+            return told
+        if gain := cascade.to_reembed:
             told += f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
             told += f" re-embedding (95 %: {band(gain.low, gain.high)})."
-        if option == "cascade":
-            scaled = replace(self, n_corpus=n_corpus, price=None)
-            n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
-            told += f" About {float(f'{n:.1e}'):,.0f} queries embed at most half of the rows."
-        if option == "cascade" and n_corpus > self.n_corpus:
+        scaled = replace(self, n_corpus=n_corpus, price=None)
+        n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
+        told += f" About {float(f'{n:.1e}'):,.0f} queries embed at most half of the rows."
+        if n_corpus > self.n_corpus:
             told += f" Among more rows, {self.n_candidates:,} candidates may miss more of the relevant ones."
         return told
 
@@ -520,9 +521,6 @@ class MigrationResult(Reported):
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
-        """A report with the verdict, and tables of the options, their costs, the adapters, and the learning
-        curve.
-        """
         verdict = self.verdict
         facts = {
             "verdict": {"option": verdict.option, "clear": verdict.is_clear, "sentence": verdict.sentence},
@@ -713,7 +711,6 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         super().__post_init__()
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """The expected time in seconds on two idle cores: the sum over all fits and all searches."""
         widths = [space.dimension for space in spaces[:2]]
         n, judged = len(spaces[1]), bool(self.judgements)
         m = min(self.n_pairs or (n if judged else round(n * (1 - TEST_FRACTION))), MOST_FITTED)
@@ -923,7 +920,6 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
 
 # Queries that get worse: the classes or clusters of queries whose scores an option lowers.
 
-CLUSTERS = 8
 FEWEST = 5  # fewest queries of a group or cluster
 
 
@@ -956,22 +952,3 @@ def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
         }
     )
     return table.sort_values("change", kind="stable", ignore_index=True)
-
-
-def clusters_of(
-    vectors: np.ndarray, ids: np.ndarray, n_clusters: int = CLUSTERS, random_state: int = 0
-) -> np.ndarray:
-    """The name of the cluster of each row, an array (q,), by k-means of the rows `vectors` (q, d), scaled to
-    length 1. A cluster is named by the id of its most central row.
-    """
-    from sklearn.cluster import KMeans
-
-    rows = unit_rows(vectors)
-    n_clusters = max(1, min(n_clusters, len(rows) // FEWEST))
-    fitted = KMeans(n_clusters, n_init=3, random_state=random_state).fit(rows)
-    nearness = rows @ unit_rows(fitted.cluster_centers_).T
-    central = [
-        int(np.argmax(np.where(fitted.labels_ == number, nearness[:, number], -2)))
-        for number in range(n_clusters)
-    ]
-    return np.array([f"around {ids[row]}" for row in central], dtype=object)[fitted.labels_]

@@ -36,7 +36,6 @@ from relcore.passport.passport import (
     correlation,
     encode_texts,
     held_by,
-    latest,
     model_at_hand,
     name_recipe,
     paired_anchors,
@@ -175,7 +174,6 @@ class Checked(Reported):
 
     @property
     def headline(self) -> str:
-        """The verdict, with the estimated number of rows."""
         told = f"The collection {VERDICTS[self.verdict]}"
         if self.verdict in ("two models", "suspicious"):
             share = percent(self.count / self.n)
@@ -211,7 +209,6 @@ class Checked(Reported):
         return table.iloc[order].reset_index(drop=True)
 
     def report(self, ids: Sequence[str] | None = None, **figures: Any) -> Report:
-        """A report with the limits, the verdict, the marks, and the first rows of the ranking."""
         ids = RowNumbers(self.n) if ids is None else ids
         marks = [
             {"mark": name, "rows": len(rows), "of": self.n, "what": MARKS[name]}
@@ -447,7 +444,7 @@ class EmbedAnchors(Task[Embedded], kind="passport-texts", title="Embed the ancho
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> Embedded:
-        encoder = replace(latest(MINILM), pooling=self.pooling)
+        encoder = replace(model_at_hand(MINILM, last=True), pooling=self.pooling)
         [rows] = encode_texts(encoder, list(spaces[0].ids), self.prompt).values()
         return Embedded(rows)
 

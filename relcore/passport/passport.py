@@ -8,7 +8,7 @@ a rotation, another prompt and another model.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -149,21 +149,14 @@ class _Gaussian(NamedTuple):
         return -0.5 * np.vecdot(white, white) - np.float32(self.log_scale)
 
 
-class _Pair(NamedTuple):
-    """A Gaussian for each of two parts, and the log odds of the second part."""
-
-    first: _Gaussian
-    second: _Gaussian
-    odds: float
-
-    @classmethod
-    def of(cls, X: np.ndarray, second: np.ndarray) -> _Pair:
-        share = second.mean()
-        odds = float(np.log(share / (1 - share)))
-        return cls(_Gaussian.of(X[~second]), _Gaussian.of(X[second]), odds)
-
-    def log_ratio(self, X: np.ndarray) -> np.ndarray:
-        return self.second.log_likelihood(X) - self.first.log_likelihood(X) + np.float32(self.odds)
+def _log_odds(X: np.ndarray, second: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of rows (n, d) that gives their log odds (n,) of the second part of X, by a Gaussian for
+    each part.
+    """
+    share = second.mean()
+    models = _Gaussian.of(X[second]), _Gaussian.of(X[~second])
+    odds = np.float32(np.log(share / (1 - share)))
+    return lambda rows: models[0].log_likelihood(rows) - models[1].log_likelihood(rows) + odds
 
 
 def _covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -226,11 +219,11 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     # Repeat with the roles of the odd and even dimensions exchanged; the higher slope counts.
     other, again = _least_shared_parts(odd, even, [second])
     best = max(best, other, key=lambda one: one.high)
-    models = _Pair.of(even, second), _Pair.of(odd, again)
+    models = _log_odds(even, second), _log_odds(odd, again)
     ratio = np.empty(n, np.float32)
     for block in row_blocks(n):
         sides = halves(X[block])
-        ratio[block] = sum(model.log_ratio(side) for model, side in zip(models, sides, strict=True))
+        ratio[block] = sum(model(side) for model, side in zip(models, sides, strict=True))
     larger = odd[second] if 2 * np.count_nonzero(second) > len(second) else odd[~second]
     ratio = ratio if np.mean(ratio > 0) <= 0.5 else -ratio
     return TwoParts(best, ratio, len(some), _are_uneven(larger))
@@ -308,7 +301,7 @@ def _least_shared_parts(
             lowest = min(lowest, slope.high)
             if slope.high > lowest + 0.05:  # further steps only raise it
                 break
-            now = _Pair.of(X, part).log_ratio(X) > 0
+            now = _log_odds(X, part)(X) > 0
             changed = np.count_nonzero(now != part)
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
                 break
@@ -411,7 +404,6 @@ class Passport:
         return replace(self, fingerprint=ShortAxes.of(*domains, most=FINGERPRINT))
 
     def to_bytes(self) -> bytes:
-        """The content of a passport's file. Equal passports give equal bytes."""
         anchors = "\n".join(self.ids).encode()
         vectors = np.ascontiguousarray(self.vectors, "<f4")
         tensors = {"vectors": vectors, "gram": self.gram, "ids": np.frombuffer(anchors, np.uint8)}
@@ -419,10 +411,11 @@ class Passport:
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
         layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions can only read layout 1
-        return file_bytes(tensors, KEY, _Header(layout, self.card, stored_dtype(self.vectors), *digests))
+        exact = held_by(vectors).items()
+        dtype = next((name for name, rows in exact if rows.all()), "float32")
+        return file_bytes(tensors, KEY, _Header(layout, self.card, dtype, *digests))
 
     def check(self, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-        """The change of the anchors, as returned by the function `check`."""
         return check(self, new, random_state)
 
     def save(self, path: str | Path) -> None:
@@ -482,12 +475,6 @@ def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
     with np.errstate(over="ignore"):
         half = (X.astype(np.float16).astype(np.float32) == X).all(axis=1)
     return {"float16": half, "bfloat16": ~(np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any(axis=1)}
-
-
-def stored_dtype(X: np.ndarray) -> str:
-    """The narrowest of float16, bfloat16 and float32 that represents every number of X (n, d) exactly."""
-    exact = held_by(np.asarray(X, np.float32))
-    return next((name for name, rows in exact.items() if rows.all()), "float32")
 
 
 # The check of a passport: the kind of change from its vectors to new vectors of the same anchors.
@@ -595,13 +582,11 @@ class Change(Reported):
 
     @property
     def sentence(self) -> str:
-        """The verdict on the anchors, and what to do."""
         made = f", made by {self.named}" if self.named else ""
         told = f"{self.kind[:1].upper()}{self.kind[1:]}: {CHANGES[self.kind]}{made}."
         return " ".join(filter(None, (told, self.others_in_words, ADVICE[self.kind])))
 
     def report(self, **facts: Any) -> Report:
-        """A report of the verdict on the anchors, with the evidence."""
         row = {"change": self.kind, "n": self.n, "missing": self.missing, "recipe": self.named}
         for name, one in (("cosine", self.cosine), ("gram", self.gram)):
             values = one._asdict() if one else dict.fromkeys(Evidence._fields)
@@ -810,21 +795,16 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
     }
 
 
-def model_at_hand(name: str) -> PretrainedText:
-    """The model with this name, which outputs all its layers. The name is "minilm" or the path of a
-    transformers folder.
+def model_at_hand(name: str, last: bool = False) -> PretrainedText:
+    """The model with this name, which outputs all its layers, or only its `last` one. The name is "minilm" or
+    the path of a transformers folder.
     """
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
     folder = minilm_folder() if name == "minilm" else model_folder(name)
     n_layers = read_file(Path(folder) / "config.json", "a model").get("num_hidden_layers", 0)
-    return PretrainedText(str(folder), tuple(range(n_layers + 1)) if n_layers else (-1,))
-
-
-def latest(name: str) -> PretrainedText:
-    """The model of `model_at_hand`, which outputs only its last layer."""
-    encoder = model_at_hand(name)
-    return replace(encoder, layers=encoder.layers[-1:])
+    layers = range(n_layers + 1) if n_layers else (-1,)
+    return PretrainedText(str(folder), tuple(layers[-1:] if last else layers))
 
 
 def name_recipe(

@@ -186,7 +186,6 @@ class Universe(Reported):
         return self.consensus.shape[1]
 
     def headline(self) -> str:
-        """The result in a few sentences."""
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
             return (
@@ -273,7 +272,6 @@ class Universe(Reported):
         )
 
     def member(self, name: str) -> FittedMember:
-        """The member with this name. Raises a SpaceError for an unknown name."""
         found = next((member for member in self.members if member.name == name), None)
         if found is None:
             raise SpaceError(f"space: expected one of {quote(self.names)}, got {name!r:.80}")
@@ -384,7 +382,6 @@ class Universe(Reported):
         write(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The content of the file as bytes."""
         arrays, facts = pack(self)
         text = json.dumps({UniverseSpec.kind: facts, "version": UniverseSpec.version}, ensure_ascii=False)
         stream = BytesIO()

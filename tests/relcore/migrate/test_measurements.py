@@ -20,7 +20,6 @@ from relcore.migrate.measurements import (
     Answer,
     BlindAnswers,
     CheaperIndex,
-    ScorePairs,
     average_overlap,
     ks_distance,
     questions,
@@ -148,7 +147,7 @@ def test_files_that_are_no_answers_are_refused(tmp_path, content):
 
 def test_a_monotone_change_of_scores_is_undone():
     old = np.random.default_rng(0).beta(4, 3, (200, 20))
-    outcome = restore_threshold(ScorePairs(old, 0.5 + 0.4 * old**2), 0.6)
+    outcome = restore_threshold(old, 0.5 + 0.4 * old**2, 0.6)
     assert outcome.ks_before > 0.3
     assert outcome.ks_after < 0.073  # fitted and judged on four samples of 2,000 scores: 1.63 · √(4 / 2,000)
     # Two standard errors of a median of 2,000 scores are .01.
