@@ -463,15 +463,9 @@ def _regions(coordinates: np.ndarray) -> np.ndarray:
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
     fitted = points if len(points) <= _FITTED else points[rng.choice(len(points), _FITTED, replace=False)]
     n_clusters = int(np.clip(round(np.sqrt(len(points)) / 10), *_CLUSTERS))
-    # k-means++ (Arthur and Vassilvitskii, 2007).
-    start, distances = [fitted[rng.integers(len(fitted))]], np.full(len(fitted), np.inf)
-    for _ in range(n_clusters - 1):
-        distances = np.minimum(distances, np.square(fitted - start[-1]).sum(axis=1))
-        weights = distances / distances.sum() if distances.any() else None
-        start.append(fitted[rng.choice(len(fitted), p=weights)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the mean of an empty cluster, which gets no name
-        centres, _ = kmeans2(fitted, np.array(start), iter=_STEPS, minit="matrix")
+        centres, _ = kmeans2(fitted, n_clusters, iter=_STEPS, minit="++", seed=rng)
     return vq(points, centres)[0]
 
 

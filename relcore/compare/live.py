@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relcore.base.environment import resolve
-from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.errors import SpaceError
 from relcore.base.names import REDUCTIONS
 from relcore.base.rows import DerivedRows, row_blocks, unit_rows
 from relcore.engine.device import Array, NumpyDevice, device_of, release
@@ -86,11 +86,6 @@ class RowSubset(NamedTuple):
 
     numbers: np.ndarray | None
     digest: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RowSubset) and self.digest == other.digest
-
-    __hash__ = None
 
 
 class LiveRows:
@@ -173,7 +168,7 @@ class LiveRows:
         space, origin = self.spaces[side], self.origins[side]
         n = len(space) if some.numbers is None else len(some.numbers)
         if isinstance(self.where, NumpyDevice):
-            if self._few[side] is not None and some == self.drawn_rows:
+            if self._few[side] is not None and some.digest == self.drawn_rows.digest:
                 return self._few[side]
             if n * space.dimension > MOST_NUMBERS:
                 raise SpaceError(
@@ -227,11 +222,6 @@ class LiveComparison:
         The maps to compute.
     shown : row numbers (s,), optional
         The rows whose coordinates are returned. By default, these are the rows on which the axes are fitted.
-
-    Raises
-    ------
-    SpaceError
-        A similarity other than the cosine; a reduction other than PCA in two dimensions; an unknown form.
     """
 
     def __init__(
@@ -244,7 +234,6 @@ class LiveComparison:
         shown: np.ndarray | None = None,
     ) -> None:
         projection, reduction = projection or ProjectionSpec(), reduction or ReductionSpec(fit="first")
-        need_live_maps(projection, reduction, forms)
         self.held, self.projection, self.reduction, self.forms = held, projection, reduction, tuple(forms)
         self.where = held.where.clone_for_thread()
         self.shown_subset = held.drawn_rows if shown is None else held.subset(shown)
@@ -595,18 +584,6 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
     if len(pair) * widest > MOST_NUMBERS and resolve() == "cpu":
         return "Without a GPU these are too many rows to follow a star: add and remove anchors instead."
     return ""
-
-
-def need_live_maps(projection: ProjectionSpec, reduction: ReductionSpec, forms: Sequence[str] = ()) -> None:
-    """Raise a SpaceError for settings whose maps cannot follow a dragged anchor."""
-    if projection.similarity != "cosine":
-        raise SpaceError(f"live: expected the similarity 'cosine', got {projection.similarity!r}")
-    if reduction.method != "pca" or reduction.n_components != 2:
-        raise SpaceError(
-            f"live: expected PCA in 2 dimensions, got {reduction.method!r} in {reduction.n_components}"
-        )
-    for form in forms:
-        need_one_of("live: form", form, FORMS)
 
 
 def _nearest_turn(products: np.ndarray) -> np.ndarray:

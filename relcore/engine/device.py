@@ -457,32 +457,46 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
     return work(NumpyDevice())
 
 
-# The precision is a setting of the process. The first thread that enters sets it, and the last thread that
-# leaves restores it.
+class ProcessSetting:
+    """A setting of the process. The first thread that enters changes it; the last that leaves restores it."""
 
-_precision_lock = Lock()
-_precise = 0
-_before: Any = None
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = Lock(), 0, None
+
+    @contextmanager
+    def changed(self, change: Callable[[], T], restore: Callable[[T], None]) -> Iterator[T]:
+        """Within the block, the setting is changed. `change` returns what `restore` needs; it is yielded."""
+        with self._lock:
+            if not self._users:
+                self._before = change()
+            self._users += 1
+        try:
+            yield self._before
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    restore(self._before)
+
+
+_precise, _one_thread = ProcessSetting(), ProcessSetting()
 
 
 @contextmanager
 def full_precision(torch: Any, kind: str) -> Iterator[None]:
     """Within the block, products and convolutions on this kind of device use no TF32, bfloat16 or
     autocast."""
-    global _precise, _before
-    with _precision_lock:
-        if not _precise:
-            _before = _precision(torch)
-            _set_precision(torch, "highest" if isinstance(_before[0], str) else ("ieee", "ieee"), False)
-        _precise += 1
-    try:
-        with torch.autocast(kind, enabled=False):
-            yield
-    finally:
-        with _precision_lock:
-            _precise -= 1
-            if not _precise:
-                _set_precision(torch, *_before)
+
+    def change() -> tuple[Any, bool]:
+        before = _precision(torch)
+        _set_precision(torch, "highest" if isinstance(before[0], str) else ("ieee", "ieee"), False)
+        return before
+
+    with (
+        _precise.changed(change, lambda before: _set_precision(torch, *before)),
+        torch.autocast(kind, enabled=False),
+    ):
+        yield
 
 
 def _precision(torch: Any) -> tuple[str | tuple[str, str], bool]:
@@ -503,12 +517,7 @@ def _set_precision(torch: Any, products: str | tuple[str, str], convolutions: bo
 
 
 # A block uses one BLAS thread, and as many blocks are computed at once as BLAS has threads. Thus the steps
-# between products use all cores, too. The number of threads is a setting of the process. It is restored after
-# the last pass.
-
-_lock = Lock()
-_users: dict[int, int] = {}  # earlier number of threads → number of passes that run
-_limits: list[Any] = []
+# between products use all cores, too.
 
 
 def in_threads(
@@ -564,19 +573,11 @@ def _blas(n_modules: int) -> Any:
 @contextmanager
 def one_thread_products() -> Iterator[int]:
     """Within the block, matrix products use one thread. Yields the earlier number of threads."""
-    with _lock:
-        if not _users:
-            controller = _blas(len(sys.modules))
-            usual = max((library["num_threads"] for library in controller.info()), default=1)
-            _limits.append(controller.limit(limits=1))
-            _users[usual] = 0
-        (usual,) = _users
-        _users[usual] += 1
-    try:
+
+    def change() -> tuple[int, Any]:
+        controller = _blas(len(sys.modules))
+        usual = max((library["num_threads"] for library in controller.info()), default=1)
+        return usual, controller.limit(limits=1)
+
+    with _one_thread.changed(change, lambda before: before[1].restore_original_limits()) as (usual, _):
         yield usual
-    finally:
-        with _lock:
-            _users[usual] -= 1
-            if not _users[usual]:
-                _users.clear()
-                _limits.pop().restore_original_limits()

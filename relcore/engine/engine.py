@@ -271,19 +271,13 @@ def _lower_bound(scores: np.ndarray, k: int) -> np.ndarray:
 
 def pseudo_random(rows: Array, seed: int) -> Array:
     """A pseudo-random number for each row number, different for each seed (SplitMix64: Steele et al. 2014).
-    Torch has no unsigned type, so the sign bit of tensors is flipped.
+    The sign bit is flipped, because torch has no unsigned type.
     """
-    if not isinstance(rows, np.ndarray):
-        mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
-        for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
-            # Shifting a signed number repeats its sign bit. The mask removes these bits.
-            mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
-        return mixed ^ _as_signed(1 << 63)
-    with np.errstate(over="ignore"):
-        mixed = rows.astype(np.uint64) + np.uint64(_GOLDEN) * np.uint64(seed + 1)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
-        return mixed ^ (mixed >> np.uint64(31))
+    mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
+    for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
+        # Shifting a signed number repeats its sign bit. The mask removes these bits.
+        mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
+    return mixed ^ _as_signed(1 << 63)
 
 
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -449,7 +443,7 @@ def best_without(
         with where.exact():
             for block, products in _products(where, X, Y):
                 products[where.put(np.arange(len(products))), where.put(partner[block])] = -np.inf
-                near = where.get(_top_mean(products, min(k, len(Y) - 1), 1))
+                near = where.get(_top_mean(products, min(k, len(Y) - 1)))
                 products -= penalty
                 other[block] = where.get(products.argmax(1))
                 csls[block] = 2 * where.get(_largest(products, 1)) - near
@@ -468,26 +462,17 @@ def mean_of_nearest(
     queries.
     """
 
-    def search(where: Device) -> np.ndarray:
-        means, wanted = np.empty((len(queries), values.shape[1]), dtype=np.float32), where.put(values)
-        with where.exact():
-            # If `crowd` is set, all queries form one block. Otherwise blocks are so small that they stay in
-            # the cache.
-            for block, products in _products(where, queries, keys, len(queries) if crowd else 500):
-                if crowd:
-                    products -= _top_mean(products, min(crowd, len(products)), 0) / 2
-                means[block] = where.get(wanted[_top(products, k)].mean(1))
-        return unit_rows(means)
-
-    return on_device(search)
+    if crowd:  # one more coordinate subtracts the half of this mean product from the products of a key
+        crowded = crowding(queries, keys, crowd)[1] / 2
+        queries, keys = np.column_stack([queries, np.ones(len(queries))]), np.column_stack([keys, -crowded])
+    near = nearest(queries, keys.astype(np.float32), k, unit=False).rows
+    return unit_rows(values[near].mean(axis=1))
 
 
-def _products(
-    where: Device, X: np.ndarray, Y: np.ndarray, size: int | None = None
-) -> Iterator[tuple[slice, Array]]:
+def _products(where: Device, X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[slice, Array]]:
     """Yield blocks of rows of X, and their products with all rows of Y, (b, m)."""
     other = where.put(np.ascontiguousarray(Y, dtype=np.float32)).T
-    size = size or where.rows_at_once(max(1, BLOCK_BYTES // (4 * len(Y))), 8 * len(Y))
+    size = where.rows_at_once(max(1, BLOCK_BYTES // (4 * len(Y))), 8 * len(Y))
     for block in row_blocks(len(X), size):
         rows = np.ascontiguousarray(X[block], dtype=np.float32)
         yield block, where.product(where.put(rows), other, "products of both sides")
@@ -500,19 +485,11 @@ def _largest(products: Array, axis: int) -> Array:
     return products.max(axis=axis) if isinstance(products, np.ndarray) else products.amax(axis)
 
 
-def _top_mean(products: Array, k: int, axis: int) -> Array:
-    """The mean of the k largest products of each row (`axis` 1) or each column (`axis` 0)."""
+def _top_mean(products: Array, k: int) -> Array:
+    """The mean of the k largest products of each row."""
     if not isinstance(products, np.ndarray):
-        return products.topk(k, dim=axis).values.mean(axis)
-    top = np.partition(products, -k, axis=axis)
-    return (top[:, -k:] if axis else top[-k:]).mean(axis=axis)
-
-
-def _top(products: Array, k: int) -> Array:
-    """The column numbers of the k largest products of each row, in any order."""
-    if not isinstance(products, np.ndarray):
-        return products.topk(k, dim=1).indices
-    return np.argpartition(products, -k, axis=1)[:, -k:]
+        return products.topk(k, dim=1).values.mean(1)
+    return np.partition(products, -k, axis=1)[:, -k:].mean(axis=1)
 
 
 # Linear algebra on the chosen device: solvers, and products and moments of many rows, which are computed

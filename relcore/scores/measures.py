@@ -45,6 +45,14 @@ class SampledMetric(Metric):
         return score
 
 
+def metric_of(
+    function: Callable[..., Score], *unchanged_by: str, uses_k: bool = False
+) -> type[SampledMetric]:
+    """The metric of a public measure. The changes `unchanged_by` of one space leave its score unchanged."""
+    facts = {"function": staticmethod(function), "unchanged_by": unchanged_by, "uses_k": uses_k}
+    return type(function.__name__, (SampledMetric,), facts)
+
+
 _Given = ParamSpec("_Given")
 
 
@@ -225,12 +233,10 @@ def _shape_score(
     return permuted(value, len(X), X.size * Y.shape[1], metric=metric)
 
 
-class ProcrustesSimilarity(SampledMetric):
-    function, unchanged_by = staticmethod(procrustes_similarity), ("rotation", "scale", "shift")
+ProcrustesSimilarity = metric_of(procrustes_similarity, "rotation", "scale", "shift")
 
 
-class AngularShape(SampledMetric):
-    function, unchanged_by = staticmethod(angular_shape), ("rotation", "scale", "shift")
+AngularShape = metric_of(angular_shape, "rotation", "scale", "shift")
 
 
 # Measures with canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
@@ -402,16 +408,13 @@ def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
     return f"With {n:,} rows and {axes:,} axes canonical correlations are near 1 in any data. Use more rows."
 
 
-class SVCCA(SampledMetric):
-    function, unchanged_by = staticmethod(svcca), ("rotation", "scale", "shift")
+SVCCA = metric_of(svcca, "rotation", "scale", "shift")
 
 
-class PWCCA(SampledMetric):
-    function, unchanged_by = staticmethod(pwcca), ("scale", "shift")
+PWCCA = metric_of(pwcca, "scale", "shift")
 
 
-class GULP(SampledMetric):
-    function, unchanged_by = staticmethod(gulp), ("rotation", "scale", "shift")
+GULP = metric_of(gulp, "rotation", "scale", "shift")
 
 
 # Measures from similarities of the rows within each space: RSA, kernel CKA and angular CKA.
@@ -554,12 +557,10 @@ def _at_angle(cka: Score) -> Score:
     return Score(angular(cka), metric="angular cka", n=cka.n, null=null, note=cka.note)
 
 
-class RSA(SampledMetric):
-    function, unchanged_by = staticmethod(rsa), ("scale",)
+RSA = metric_of(rsa, "scale")
 
 
-class KernelCKA(SampledMetric):
-    function, unchanged_by = staticmethod(kernel_cka), ("rotation", "scale", "shift")
+KernelCKA = metric_of(kernel_cka, "rotation", "scale", "shift")
 
 
 class AngularCKA(SampledMetric):
@@ -685,6 +686,8 @@ def cknna(
     >>> round(cknna(X, 3 * X @ rotation), 3)
     1.0
     """
+    from scipy import sparse
+
     neighbours = _mutual_neighbours(source, target, k, ids, most_rows)
     n, X, Y = (
         len(neighbours.first_lists),
@@ -697,13 +700,9 @@ def cknna(
         both lists."""
         rows, places = np.nonzero((lists[:, :, None] == others[:, None, :]).any(axis=2))
         columns = lists[rows, places]
-        one, two = (np.vecdot(side[rows], side[columns]) for side in (first, second))
-        crossed = np.bincount(columns, one, n) @ np.bincount(rows, two, n)
-        forward, backward = rows * n + columns, columns * n + rows
-        order = np.argsort(forward)
-        at = np.minimum(np.searchsorted(forward[order], backward), len(forward) - 1)
-        twins = forward[order[at]] == backward if len(forward) else np.zeros(0, dtype=bool)
-        shared = one[twins] @ two[order[at]][twins]
+        cosines = (np.vecdot(side[rows], side[columns]) for side in (first, second))
+        one, two = (sparse.csr_array((values, (rows, columns)), (n, n)) for values in cosines)
+        shared, crossed = one.T.multiply(two).sum(), one.sum(axis=0) @ two.sum(axis=1)
         return shared + one.sum() * two.sum() / ((n - 1) * (n - 2)) - 2 * crossed / (n - 2)
 
     own = (
@@ -789,22 +788,7 @@ def _of_lists(
     return Score(score, metric=metric, convention="mutual", k=k, n=n, null=null, note=neighbours.note)
 
 
-class _OfNeighbours(SampledMetric):
-    uses_k = True
-    unchanged_by = ("rotation", "scale")
-
-
-class NeighbourRecall(_OfNeighbours):
-    function = staticmethod(mutual_knn)
-
-
-class CycleKNN(_OfNeighbours):
-    function = staticmethod(cycle_knn)
-
-
-class CKNNA(_OfNeighbours):
-    function = staticmethod(cknna)
-
-
-class SecondOrderCosine(_OfNeighbours):
-    function = staticmethod(second_order_cosine)
+NeighbourRecall = metric_of(mutual_knn, "rotation", "scale", uses_k=True)
+CycleKNN = metric_of(cycle_knn, "rotation", "scale", uses_k=True)
+CKNNA = metric_of(cknna, "rotation", "scale", uses_k=True)
+SecondOrderCosine = metric_of(second_order_cosine, "rotation", "scale", uses_k=True)

@@ -162,40 +162,36 @@ class Neighbours:
             ranks.append(np.where(hits.any(axis=1), 1 / (1 + hits.argmax(axis=1)), 0.0))
         return np.mean(ranks, axis=0)
 
-    def jaccard(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
+    def jaccard(self) -> Score:
         """The mean overlap, 0 … 1; see the function `jaccard`.
 
-        The chance level is the mean and the band over `n_permutations` permutations of the rows.
+        The chance level is the mean and the band over permutations of the rows.
         """
-        null, rng, m = None, np.random.default_rng(random_state), len(self.queries)
-        if n_permutations > 1 and m > 1:
-            draws = np.empty(number_of_draws(m, n_permutations))
+        null, rng, m = None, np.random.default_rng(0), len(self.queries)
+        if m > 1:
+            every = range(number_of_draws(m))
             if self.convention == "paper":  # query i gets the list of query π(i), where π(i) ≠ i
                 overlap_after = permuted_overlap(self.first_lists, self.second_lists)
-                for draw in range(len(draws)):
-                    draws[draw] = overlap_after(derangement(m, rng)).mean()
+                draws = np.array([overlap_after(derangement(m, rng)).mean() for _ in every])
                 # On average, a permutation of n rows keeps one row in its place; these draws keep none.
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             else:
-                for draw in range(len(draws)):
-                    draws[draw] = jaccard_rows(self.first_lists, self._renamed(rng)).mean()
+                draws = np.array([jaccard_rows(self.first_lists, self._renamed(rng)).mean() for _ in every])
             null = ChanceLevel.from_draws(draws)
         return self._score("jaccard", self.overlap, null)
 
-    def mrr(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
+    def mrr(self) -> Score:
         """The mean reciprocal rank, 0 … 1; see the function `mrr`.
 
         Chance level: after a permutation of all n rows, a query's own row has each rank 1 … n with the same
         probability. So the mean is exactly Σ 1/r / n over r = 1 … k. The band comes from thousands of draws
         of these ranks. For "mutual", the band assumes that the ranks of both directions are equal.
         """
-        (m, k), n, null = self.first_lists.shape, len(self.target), None
+        (m, k), n, rng = self.first_lists.shape, len(self.target), np.random.default_rng(0)
         reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)
-        if n_permutations > 1:
-            chances = np.append(np.full(k, 1 / n), 1 - k / n)
-            rng = np.random.default_rng(random_state)
-            draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
-            null = ChanceLevel.from_draws(draws, mean=float(reciprocal.sum() / n))
+        chances = np.append(np.full(k, 1 / n), 1 - k / n)
+        draws = rng.multinomial(m, chances / chances.sum(), _RANK_DRAWS) @ reciprocal / m
+        null = ChanceLevel.from_draws(draws, mean=float(reciprocal.sum() / n))
         first = float(np.mean(self.reciprocal_rank == 1)) if self.convention == "paper" else None
         return self._score("mrr", self.reciprocal_rank, null, top1=first)
 
@@ -245,10 +241,10 @@ class Neighbours:
         return rows, places.reshape(self.second_lists.shape), query_numbers, non_queries
 
 
-def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
+def number_of_draws(n_queries: int) -> int:
     """The number of permutations of neighbour lists. With few queries it is larger, because permutations then
     cost little."""
-    return max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
+    return max(PERMUTATIONS, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
 
 
 def find_neighbours(

@@ -160,12 +160,9 @@ class Score(float):
         score.metric, score.convention, score.k, score.n = metric, convention, k, n
         score.n_queries = n if n_queries is None else n_queries
         score.interval, score.null = interval, null
-        if note:  # if a score has no note, its record has no entry for it, as in earlier versions
-            score.note = note
-        if top1 is not None:
-            score.top1 = top1
-        if drawn_from is not None:
-            score.drawn_from = drawn_from
+        # if a score has no note, its record has no entry for it, as in earlier versions
+        optional = {"note": note or None, "top1": top1, "drawn_from": drawn_from}
+        vars(score).update({name: fact for name, fact in optional.items() if fact is not None})
         return score
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:

@@ -23,7 +23,7 @@ from relcore.encoders.vision import (
     split_pictures,
 )
 from relcore.engine.engine import Engine
-from relcore.engine.training import reproducible
+from relcore.engine.training import reproducible, train_epoch
 from relcore.figures.charts import Line, Lines, Matrices, MatrixPanel
 from relcore.invert.inversion import sides
 from relcore.represent.heads import fit_head
@@ -591,20 +591,11 @@ def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train
         optimizer = torch.optim.Adam(model.parameters(), lr=spec.learning_rate)
         model.train()
         loss = lambda batch: cross_entropy(model["head"](encode(images[batch])), targets[batch])  # noqa: E731
-        _optimise(optimizer, loss, torch.from_numpy(train), spec.epochs, _BATCH)
+        rows = torch.from_numpy(train)
+        for _ in range(spec.epochs):
+            train_epoch(loss, rows[torch.randperm(len(rows))].split(_BATCH), optimizer)
         model.eval()
     return encode, model["head"]
-
-
-def _optimise(optimiser, loss: Callable, rows, epochs: int, size: int) -> None:
-    import torch
-
-    for _ in range(epochs):
-        for batch in rows[torch.randperm(len(rows))].split(size):
-            value = loss(batch)
-            optimiser.zero_grad()
-            value.backward()
-            optimiser.step()
 
 
 SIMILARITIES = ("similarity", "centred similarity")

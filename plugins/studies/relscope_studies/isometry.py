@@ -533,7 +533,7 @@ class AnchorDimension(Study):
                 .transform(space.vectors[split.test])
                 for rows, space in zip(known, pair, strict=True)
             ]
-            mrr = find_neighbours(*relative, k=_K, convention="mutual").mrr(20)
+            mrr = find_neighbours(*relative, k=_K, convention="mutual").mrr()
             values[f"mrr, {count} anchors"] = float(mrr)
         return RunResult(values | {"chance": mrr.null.mean, "chance, 97.5 %": mrr.null.high})
 

@@ -124,13 +124,14 @@ def test_duplicates_do_not_put_row_among_its_own_neighbours(n_copies):
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("metric", BY_HAND)
-def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, convention):
+def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, convention, monkeypatch):
+    monkeypatch.setattr(neighbours, "QUANTILE_DRAWS", 1500)
     source, target = make_pair(n=40)
     rng = np.random.default_rng(8)
     real = np.array(
         [BY_HAND[metric](source[rng.permutation(40)], target, 4, convention).mean() for _ in range(400)]
     )
-    null = getattr(find_neighbours(source, target, 4, convention), metric.__name__)(n_permutations=1500).null
+    null = getattr(find_neighbours(source, target, 4, convention), metric.__name__)().null
     assert null.mean == pytest.approx(real.mean(), abs=4 * real.std() * np.sqrt(1 / 400 + 1 / 1500))
     # 400 draws know their 97.5 % point to about .15 deviations; that of "mutual" ranks may lie 1.4 times as
     # far out.
