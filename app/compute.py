@@ -55,10 +55,10 @@ from relcore.spaces.space import (
 
 Result = TypeVar("Result")
 Stamps = tuple[tuple[int, int], ...]
-DIFFERENCE_ROWS = 20_000  # most rows on which a change of the scores is measured
+DIFFERENCE_ROWS = 20_000  # maximum number of rows on which a change of the scores is measured
 LEAST_HELD_OUT = 5
-_MOST_KEPT = 20_000_000  # most similarities of a space that are cached (80 MB)
-_TOGETHER = ("relative", "whitened")  # one pass computes both
+_MOST_KEPT = 20_000_000  # number of similarities of a space that are cached (80 MB)
+_TOGETHER = ("relative", "whitened")  # one pass over the rows computes both representations
 
 
 def cached(
@@ -179,7 +179,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
-# The key contains the stamps, because a space on disk raises an error once its file has changed.
+# The key contains time stamps, because a space on disk only raises errors once its file has changed.
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
 def matched_pair(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
@@ -245,7 +245,7 @@ def agreement(pair: Match, drawn: View) -> pd.DataFrame:
     return neighbour_agreement(pair, sample_view(drawn, columns.agreement_rows(len(pair))).rows)
 
 
-# Live scores. The aligned vectors are cached, so the difference from other anchors need not compute them
+# Live scores. The aligned vectors are cached, so the effect of other anchors is measured without aligning
 # again.
 
 
@@ -437,7 +437,7 @@ def table_columns(workspace: Workspace) -> list[str]:
     """The columns in the tables of both spaces, each name once. Returns [] if a table cannot be read now."""
     names: list[str] = []
     source, target = workspace.source, workspace.target
-    # Two files of vectors often share their table, which takes seconds to open.
+    # Two files of vectors often name the same table of metadata, which takes seconds to open.
     same = source.option("metadata") and source.options == target.options
     for end in (source,) if same else (source, target):
         try:

@@ -20,7 +20,7 @@ from relcore.compare.scene import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
-# For each kind of export, its formats and a sentence about them.
+# Kind of export → its formats, and a sentence about them.
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},
@@ -56,7 +56,7 @@ def chart(
             "on_select": lambda: picked(st.session_state[key].selection.points),
             "selection_mode": "points",
         }
-    # Plotly's tools would cover the titles. Without them, a double click still resets the axes.
+    # Plotly's toolbar would cover the titles. Without the toolbar, a double click still resets the axes.
     st.plotly_chart(figure, theme=None, key=key, config={"displayModeBar": False}, alt=alt, **clicks)
 
 

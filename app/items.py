@@ -34,14 +34,14 @@ from relcore.spaces.space import Match
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SIDE = 48  # pixels per side; larger pictures are shrunk to this size on a sheet
+SIDE = 48  # pixels per side of a picture on a sheet, where all pictures of a map lie side by side
 MOST_PIXELS = 5000 * SIDE * SIDE
-MOST_SECONDS = 12.0  # seconds; a sheet that takes longer to read, such as one of photographs, is left out
-LONGEST = 240  # most characters of a sentence on hover, about three lines
-TABLE_PICTURES = 500  # most rows with a picture in a table
-ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row, and of its picture, which is larger for sharp screens
-_AT_ONCE = 16  # most pictures in memory at once
-_SENTENCE = 90  # most characters of a sentence in a cell
+MOST_SECONDS = 12.0  # seconds; a sheet that takes longer to make, such as one of photographs, is left out
+LONGEST = 240  # number of characters of a sentence on hover, about three lines
+TABLE_PICTURES = 500  # maximum number of rows with a picture in a table
+ROW_HEIGHT, PICTURE = 40, 64  # pixels: height of a table's row; side of its picture
+_AT_ONCE = 16  # maximum number of pictures in memory at once
+_SENTENCE = 90  # maximum number of characters of a sentence in a cell
 _STYLE = Path(__file__).parents[1] / "assets" / "rows.css"
 
 
@@ -130,7 +130,7 @@ class Items:
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
         self.has_texts, self.has_pictures = bool(self._texts), self._pictures is not None
-        # The cache holds single pictures, so adding an anchor reads one picture and not hundreds.
+        # The cache holds single pictures, so adding an anchor reads one picture instead of hundreds.
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:

@@ -48,6 +48,7 @@ from relcore.spaces.space import Match
 
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
+
 # Version of stored results. Increase it when the results of the same settings change.
 RESULTS = 3
 
@@ -117,7 +118,7 @@ class OwnJob:
 def need_access_to_all(arguments: Any, store: Store) -> None:
     """Raise a SpaceError unless this session may read all data that the arguments of a job name."""
     inner: Iterable = ()
-    if isinstance(arguments, str) and arguments.startswith("{"):  # a space in the settings of a study
+    if isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings contain spaces as JSON
         with suppress(SpaceError):
             described = parse(arguments, "settings")
             if isinstance(described, Mapping) and "source" in described:

@@ -43,7 +43,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.spaces.space import Match
 
 ADDRESS = "/live"
-_MOST_OFFERS = 64  # most offers of all sessions together
+_MOST_OFFERS = 64  # number of offers, of all sessions together
 _REFUSED = 1008
 
 

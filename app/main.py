@@ -57,12 +57,12 @@ place = places.PLACES.get(page.title.lower())
 saving.restore()
 session.history(saving.first_workspace)
 try:
-    if session.encodes():  # finished encodings join on every page
+    if session.encodes():  # finished encodings join the session, whatever page is open
         from app.encode import jobs as encoding_jobs
         from app.encode import panel
 
         encoding_jobs.collect()
-        if place is not places.DATA:  # Data shows this progress in its form
+        if place is not places.DATA:  # the page Data shows this progress in its form
             panel.draw_elsewhere()
     results.draw_elsewhere(place)
     session.show_notices()

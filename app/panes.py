@@ -29,8 +29,8 @@ from relcore.panes.payload import PaneEvent, Sheet
 from relcore.runs.jobs import Job
 from relcore.spaces.space import Match
 
-_MOST_MAPS = 8  # most finished maps kept in a session; with 20,000 rows they take 3 MB
-_MOST_FOUND = 200  # most selected rows that the panes add to the drawn view
+_MOST_MAPS = 8  # number of finished maps kept in a session; with 20,000 rows they take 3 MB
+_MOST_FOUND = 200  # number of selected rows that the panes add to the drawn view
 _FEW_ANCHORS = 20  # the panes draw all anchors if there are at most this many
 _KEPT = "relscope.selected-rows"
 _FILTERS = "relscope.filters"

@@ -13,7 +13,7 @@ from html import escape
 
 from relcore.base.text import LONGEST, visible
 
-NAME = 120  # most characters of a name within a sentence or on a button
+NAME = 120  # maximum number of characters of a name within a sentence or on a button
 _JOINER = "\N{WORD JOINER}"  # splits words that extensions of Markdown find even if escaped
 _SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
 _ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")

@@ -50,17 +50,17 @@ from relcore.runs.entries import StoreError
 
 DEFAULT_ANCHORS = "random 300 0"
 _STARTED = time.time()
-TAB = "tab"  # parameter of the address: the browser tab
-STEP = "step"  # parameter of the address: the step of the story
-MOST_TABS = 20  # most saved sessions of a browser; older ones are removed
+TAB = "tab"  # parameter of the address: the id of the browser tab
+STEP = "step"  # parameter of the address: the step of the lesson on Start
+MOST_TABS = 20  # number of saved sessions of a browser; older ones are removed
 _STATE = "relscope.autosave"
 _OPENING = {"anchors_from": DEFAULT_ANCHORS, "inversion": OPENING_INVERSION, "panes": (OWN,)}
 _UNCHANGED = to_query(Workspace(**_OPENING))  # the address of a session without changes
 _WITH_SETTINGS = "relscope.begins-with-settings"
-_BY_HAND = "by-hand"  # stands in a link for anchors chosen by hand
+_BY_HAND = "by-hand"  # stands in a link if the anchors were chosen by hand
 _TABS = ("data.kind", "studies.kind", *(place.key for place in PLACES.values() if place.tabs))
 _TYPES = get_type_hints(Workspace)
-_Change = tuple[str, dict[str, Any]]  # the name of a step, and its changed settings as JSON
+_Change = tuple[str, dict[str, Any]]  # the name of an undo step, and its changed settings as JSON
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class _Tab:
         self.rename()
         self.snapshot: tuple | None = None  # the state saved last
         self.restored = self.failed = False
-        self.tells = False  # whether the page says that the session was restored
+        self.tells = False  # whether the page must say that the session was restored
         self.offered: Path | None = None  # file of a saved session that the page offers to open
         # The notice is shown only with this workspace and page.
         self.noticed: tuple[Workspace, str] | None = None
@@ -211,7 +211,7 @@ def restore() -> None:
     st.session_state[_WITH_SETTINGS] = bool(_settings()) or os.environ.get(OPENED, "[]") != "[]"
     _sweep_once()
     key = sharing.browser_key()
-    with suppress(StoreError):  # the page reports this error itself
+    with suppress(StoreError):  # the page reports that the store cannot be written
         if key:
             _find(sharing.session_folder(key))
 
@@ -237,7 +237,7 @@ def _find(folder: Path) -> None:
     own.rename(path.name.partition("~")[0])
     try:
         path.rename(own.path)
-    except OSError:  # another session renamed it first
+    except OSError:  # another session renamed the file first
         own.rename()
     else:
         _restore(saved)
@@ -375,7 +375,7 @@ def _restore(saved: SavedSession) -> None:
 
 
 def _digest(spec: SpaceSpec) -> str:
-    with suppress(StoreError):  # the page reports this error itself
+    with suppress(StoreError):  # the page reports that the store cannot be written
         return compute.digest_or_blank(spec)
     return ""
 

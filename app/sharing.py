@@ -129,8 +129,8 @@ def browser_key() -> str:
 # The saved sessions and the uploads of a browser lie in two folders. Two different hashes of its key name the
 # folders, so one name does not reveal the other.
 
-MOST_SAVED = 10**9  # most bytes of all saved sessions together
-MOST_UPLOADED = 10 * 10**9  # most bytes of all kept uploads together
+MOST_SAVED = 10**9  # number of bytes of all saved sessions together
+MOST_UPLOADED = 10 * 10**9  # number of bytes of all kept uploads together
 
 
 def _hidden_name(key: str, what: bytes) -> str:

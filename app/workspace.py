@@ -30,7 +30,7 @@ from relcore.spaces.space import Match
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = (OWN, "absolute", "relative", "whitened", TWO)
 MOST_NEIGHBOURS = 200
-MOST_MODELS = 4  # most models side by side in Explore
+MOST_MODELS = 4  # number of models side by side in Explore
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # the settings of a new session
 MOST_ANCHORS = 2000  # the similarities of 20,000 rows to 2,000 anchors in two spaces take 320 MB
 UNDO_STEPS = 200
@@ -293,7 +293,7 @@ def _inversion_text(spec: InversionSpec) -> str:
     return ",".join(map(str, [*values, "auto"] if tuned else values))
 
 
-_LONGEST_FILTER = 1500  # most characters of a filter in a link
+_LONGEST_FILTER = 1500  # number of characters of a filter in a link
 
 
 def _filter_text(conditions: tuple[Condition, ...]) -> str:
@@ -323,7 +323,7 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
         lambda origin: origin.replace(" ", ",") if strategy_of(origin) else "",
         _origin,
     ),
-    # Old links have neither example rows nor labels.
+    # Old links contain neither example rows nor labels.
     "color": ("view.color_by", lambda name: "" if name in ("pivots", "labels") else name, str),
     "second": (
         "look",

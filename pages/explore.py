@@ -70,7 +70,7 @@ with picture:
         scene = replace(scene, marked=panes.places_of_selected(models, view.rows))
         found = replace(drawing, scene=scene, view=view)
         panes.export_bar(models, found, "explore", in_words(workspace))
-        panes.follow(drawing)  # progress bars here cover no row and move nothing
+        panes.follow(drawing)  # here, progress bars cover no row and move nothing
     with st.container(horizontal=True, vertical_alignment="center", key="effect"):
         if not quickly:
             say_what_was_found()

@@ -7,9 +7,9 @@ import sys
 
 from relcore.base.version import __version__ as __version__
 
-# Importing typing takes time, and Ctrl-C prints a traceback until `relcore.base.stopping` listens.
+# The module typing is not imported, because until `relcore.base.stopping` listens, Ctrl-C prints a traceback.
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with the table below
+if TYPE_CHECKING:  # for type checkers and editors; a test compares these imports with `_MODULES`
     from typing import Any
 
     from relcore.base.errors import SpaceError as SpaceError

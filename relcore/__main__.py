@@ -2,7 +2,7 @@
 
 from relcore.base import stopping
 
-stopping.listen(stopping._stop_on_signal)  # called before the imports, which take a second
+stopping.listen(stopping._stop_on_signal)  # before the imports, which take a second
 
 
 def run() -> None:

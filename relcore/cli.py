@@ -43,22 +43,20 @@ def main(
             stopping.stop_gracefully()
             sweep_temporary()
             os.environ.setdefault(environment.CONFINED, "1")
-            if options.device:  # stored in the environment, so that processes that start later have it, too
+            if options.device:
                 environment.use_device(options.device)
             if options.store:  # stored in the environment, so that every process opens the same store
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
-            if arguments[0] not in ("app", "mcp"):  # these two start readers themselves, and may be shared
-                # A .npy file may need no reader. If a later file needs one, it is started then.
+            if arguments[0] not in ("app", "mcp"):  # these two commands start readers of their own
+                # With a .npy file, perhaps no reader is needed. It is then started at the first other file.
                 if ".npy" not in "".join(arguments):
                     confined.start()
                 if not check:
                     os.environ.pop("RELSCOPE_SHARE", None)
             around.enter_context(in_use())
-            if (
-                sys.stdout.isatty()
-            ):  # control characters in names or ids must not reach the terminal; a file gets all
+            if sys.stdout.isatty():  # names and ids must not control a terminal; a file gets every character
                 around.enter_context(redirect_stdout(_Harmless(sys.stdout)))
             from relcore.commands.running import finish
             from relcore.files.reading import need_suffix
@@ -70,9 +68,8 @@ def main(
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         stopping.stop_at_once()
-        if stopping.stopped or isinstance(
-            error, KeyboardInterrupt
-        ):  # some libraries turn Ctrl-C into another error
+        # Some libraries replace a KeyboardInterrupt.
+        if stopping.stopped or isinstance(error, KeyboardInterrupt):
             return stopping.print_stopped()
         return _report_error(error, options)
     finally:

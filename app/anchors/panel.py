@@ -102,7 +102,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
 @st.cache_data(max_entries=32, show_spinner=False)
 def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
     rows = _pair.source.rows(_ids)
-    order = np.argsort(rows)  # the search needs its queries in the order of the rows
+    order = np.argsort(rows)  # `centred_neighbours` needs ascending row numbers
     found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)
     back = np.argsort(order)
     return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in found)
@@ -127,7 +127,7 @@ def _scores(outcome: AuditOutcome) -> None:
     )
 
 
-TABLE_ROWS = 5000  # most rows of the table: the browser loses selections in longer ones
+TABLE_ROWS = 5000  # maximum number of rows of the table; in longer tables, the browser loses selections
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
@@ -144,7 +144,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     look["column_config"]["pinned"] = st.column_config.CheckboxColumn(
         help="Pinned anchors stay when you choose a new strategy"
     )
-    # The key depends on the anchors, so a changed list begins without a selection.
+    # The key depends on the anchors, so a table of other anchors begins without a selection.
     key = f"anchors.table-{digest_of(workspace.anchors)}"
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
@@ -207,5 +207,5 @@ def draw(workspace: Workspace, pair: Match) -> None:
         show_table(workspace, pair)
     for name, (title, part) in PARTS.items():
         with st.expander(title, key=f"anchors.{name}", on_change="rerun") as opened:
-            if opened.open:  # the slow parts are computed only while they are open
+            if opened.open:  # a closed part is not computed, because some parts are slow
                 part(workspace, pair)

@@ -25,7 +25,7 @@ from relcore.maps.reduction import is_tsne, offered_methods
 from relcore.spaces.space import Match, distinct_names, short_names
 
 _SEEN = "relscope.relative-seen"
-EXAMPLES = "Example rows"  # shown name of what links, recipes and code call pivots
+EXAMPLES = "Example rows"  # links, recipes and code call them pivots
 _HELP = (
     "You can also choose a column of the tables that came with the spaces. Numbers get a colour bar, classes"
     " a legend of at most the 20 most frequent. Agreement: the share of a"
@@ -98,7 +98,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
     widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}
-    known = {OWN: "own-axes", "absolute": "absolute"}  # glossary terms that these options link to
+    known = {OWN: "own-axes", "absolute": "absolute"}  # option → the glossary term that it links to
     if len(set(widths)) > 1:
         captions = {OWN: _NO_AXES} | {form: captions[form] for form in captions if form not in AXES}
     with st.container(key="idea"):
@@ -121,7 +121,7 @@ def switch(workspace: Workspace, pair: Match) -> None:
         if shown not in AXES:
             st.session_state[_SEEN] = True
         elif workspace.anchors and _SEEN not in st.session_state:
-            st.html('<i class="relscope-invites"></i>')  # makes the style sheet animate the last option
+            st.html('<i class="relscope-invites"></i>')  # lets the style sheet animate the last option
 
 
 def map_chooser(workspace: Workspace) -> None:

@@ -28,7 +28,7 @@ from relcore.compare.scoring import (
 from relcore.maps.pane_maps import View
 from relcore.spaces.space import Match, distinct_names
 
-_LISTED = 200  # most rows listed at each end of the order by change
+_LISTED = 200  # maximum number of rows at each end of the table, which is sorted by change
 _JOB_SECONDS = 60.0  # seconds; a longer job waits for a click
 
 
@@ -47,7 +47,7 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
         f" the two absolute spaces (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown."
         " Select rows to mark them in the panes."
     )
-    # Match only the pair, without further models, as the exported recipe does.
+    # Match only these two spaces, without further models, as the exported recipe does.
     _differences(workspace, compute.matched_pair(workspace.source, workspace.target))
 
 

@@ -78,7 +78,7 @@ def _headline(workspace: Workspace, models: Match) -> str:
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
     if verdict := _verdict(found["relative"]["mrr"]):
-        # The last sentence gives the chance level, which the verdict also gives.
+        # The verdict replaces the last sentence, because both give the chance level.
         agree[1:] = [verdict, *agree[1:-1]]
     agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
@@ -172,7 +172,7 @@ def _is_paired_by_order(workspace: Workspace) -> bool:
 
 
 def _lead(words: str) -> str:
-    # Keyboard users reach these links under Details.
+    # Keyboard users reach the same links under Details.
     words = linked_html(words).replace("<a ", '<a tabindex="-1" ')
     return f'<p class="relscope-lead">{words}</p>'
 
@@ -192,7 +192,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     if _is_paired_by_order(workspace):
         return "Paired by row order."
     if not models.others:
-        return ""  # the toolbar says this already
+        return ""  # the toolbar says that no other model is open
     return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."
 
 

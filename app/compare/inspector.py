@@ -50,12 +50,12 @@ def new_anchor_ids(chosen: Sequence[str], present: Collection[str] = ()) -> tupl
 
 
 FORMS = ("absolute", "relative", "whitened")
-LARGE, SMALL = 160, 28  # pixels of the inspected picture, and of a picture in a list
-MOST_SHOWN = 60  # most texts or pictures shown of a selection
-ALIKE = 0.99  # cosine from which two vectors count as equal
-MOST_LISTED = 1000  # most ids listed of a selection
+LARGE, SMALL = 160, 28  # pixels per side of the inspected picture, and of a picture in a list
+MOST_SHOWN = 60  # number of texts or pictures shown of a selection
+ALIKE = 0.99  # minimum cosine of two vectors that count as equal
+MOST_LISTED = 1000  # number of ids listed of a selection
 STYLE = Path(__file__).parents[2] / "assets" / "items.css"
-# Screen readers read this text, because they do not see the shading of a row.
+# For screen readers, which do not see the shading of a row.
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'
 
 
@@ -333,7 +333,7 @@ def _many(
     if found is not None:
         return
     if items is not None and not items.problem:
-        # Take rows at equal steps, because in a file sorted by class the first rows all have one class.
+        # Take rows at equal steps: in a file sorted by class, the first rows all have one class.
         step = -(-len(chosen) // MOST_SHOWN)
         st.html(items_html(pair, list(chosen[::step]), items))
         if step > 1:

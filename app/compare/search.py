@@ -28,7 +28,7 @@ _FOUND = "relscope.found"
 _WAITING = "relscope.query"
 
 SHOWN = 12
-NOTE = 120  # most characters of a text in the list
+NOTE = 120  # maximum number of characters of a text in the list
 
 
 class SearchableRows:
@@ -113,7 +113,7 @@ def search_box(pair: Match, key: str) -> None:
             return matches, note or ("" if n else "No row matches.")
         name = "Nearest rows" if vector is not None else f"“{cut(query, 40)}” by meaning"
         by_meaning = SearchAnswer("", name, f"In both models, by {how}")
-        # A row whose id begins with the query is listed before the search by meaning.
+        # If the id of the best match begins with the query, list the matches before the search by meaning.
         first = bool(best) and rows.ids[best[0]].casefold().startswith(query.strip().casefold())
         return [*matches, by_meaning] if first else [by_meaning, *matches], note
 

@@ -19,7 +19,7 @@ from relcore.panes.page import part, script
 from relcore.panes.payload import PaneEvent, Payload, Sheet, ids_digest, joined_texts, payload_of, read_events
 
 _LARGE = 1 << 15  # bytes; a larger array is sent as a file that the browser loads once
-_CARRIED = 1 << 22  # most bytes of new files sent inside a payload to save a round trip
+_CARRIED = 1 << 22  # bytes; if new files are larger in all, the browser fetches them by a request of its own
 
 _SECRET = secrets.token_hex(16)  # one secret per server: sessions with the same data share its files
 

@@ -38,11 +38,12 @@ from relcore.files.reading import natural
 from relcore.runs.entries import digest_of
 
 PICTURES, SENTENCES = 12, 6
-_LONGEST = 220  # most characters of a sentence in the preview
+_LONGEST = 220  # number of characters of a sentence in the preview
 _KEEP = {"persist_state": "session"}
 _KINDS = {"images": "pictures", "texts": "texts"}
 _MOST_CLASSES = 12
-# Fewest items for reliable scores, and most items whose texts are searched for repetitions.
+# Minimum number of items for reliable scores; maximum number of items whose texts are searched for
+# repetitions.
 _FEW, _MOST_COMPARED = 100, 100_000
 _ALLOWED = "relscope.network-allowed"  # datasets that this session may download
 
@@ -202,7 +203,7 @@ def _may_download(spec: DatasetSpec) -> bool:
 
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
-    columns, name = columns_of(spec), digest_of(spec)  # the key gives each dataset choosers of its own
+    columns, name = columns_of(spec), digest_of(spec)  # `name` gives each dataset its own choosers
 
     def choose(label: str, options: Sequence[str], usual: str, key: str, none: str, **look: Any) -> str:
         options = ["", *options]
@@ -375,7 +376,7 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
 
 def _value(setting: Setting, encoder: str, preview: Preview) -> object:
     start = setting.start(preview)
-    # If the default depends on the dataset, the key contains it, so another dataset begins with its own
+    # If the default depends on the dataset, the key contains the dataset, so each dataset begins with its
     # default.
     key = f"encode.{encoder}.{setting.name}{f'-{start}' * callable(setting.usual)}"
     own = {"width": 150} if setting.number else {"width": 480} if setting.several or setting.is_tuple else {}

@@ -63,7 +63,7 @@ def collect() -> bool:
         del st.session_state[session.ENCODE]
     pending = pending_jobs()
     if st.session_state.get(session.COMPARE_ENCODED) and not all(job.status().ended for job in pending):
-        return False  # wait for all jobs of a click, because one click should be one step
+        return False  # wait for all jobs of a click, so that one undo takes back the whole click
     for job in pending:
         if jobs.retry_requested(job):
             jobs.queue().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
@@ -101,7 +101,7 @@ def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
     new, workspace = new_spaces(), session.workspace()
     alike = [spec for spec in workspace.spaces if new and _items(spec) == _items(new[-1])]
     last: dict[tuple, SpaceSpec] = {}
-    for spec in sorted(alike, key=_layer):  # the sort is stable, so equal layers keep their order
+    for spec in sorted(alike, key=_layer):  # a stable sort: equal layers keep their order
         last[_encoder(spec)] = spec
     pair = sorted(last.values(), key=alike.index)[-2:]
     pair = pair if len(pair) == 2 else sorted(alike, key=_layer)[-2:]
@@ -126,7 +126,8 @@ def _items(spec: SpaceSpec) -> DatasetSpec | None:
 def _specs_of(job: Job) -> list[SpaceSpec]:
     dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
     keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
-    if job.key in session.member().made:  # the job's key names several spaces, all made by this session
+    # One job can make several spaces; if its key is in `made`, this session made all of them.
+    if job.key in session.member().made:
         session.member().made.update(keys.values())
     return own_specs(dataset, encoder, keys)
 

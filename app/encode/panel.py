@@ -52,7 +52,7 @@ def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
         more = " and ".join(others) if len(others) < 3 else f"{len(others)} others"
         session.announce(f"“Add model” shows {more}, too.")
     encoded, history = session.workspace().spaces, session.history()
-    # One click started both encoding and comparing, so both become one step.
+    # One click started both encoding and comparing, so one undo must take back both.
     while begun and len(history.steps[0]) >= begun and history.undo_step.startswith("encode "):
         history.undo()
     session.compare(f"compare {space_name(pair[0])} and {space_name(pair[1])}", *pair, encoded)
@@ -61,7 +61,7 @@ def _compare(pair: tuple[SpaceSpec, SpaceSpec]) -> None:
 
 def _start(*given: Any) -> None:
     # The next run submits the jobs, because a click would stop a long callback.
-    begun = len(session.history().steps[0]) + 1  # number of the first step that adds encodings
+    begun = len(session.history().steps[0]) + 1  # number of the first undo step that adds encodings
     st.session_state.update({session.COMPARE_ENCODED: begun, session.ENCODE: given})
     sources.forget()
 
@@ -99,7 +99,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
         known = [cost for cost in missing if cost]
-        # Add up the times, although some jobs may run at the same time.
+        # The sum is an upper limit, because some jobs may run at the same time.
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
         named = " and ".join(encoder.title for encoder in encoders) if len(encoders) == 2 else "them"

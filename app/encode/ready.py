@@ -30,7 +30,7 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
     return ready, others
 
 
-# Keep few, because MiniLM takes 90 MB of memory, and a space of words may take 100 MB.
+# Cache few encoders, because MiniLM takes 90 MB of memory, and a space of words may take 100 MB.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
     """The encoder of a model on a dataset, shared by all layers of the model. `trained` identifies the

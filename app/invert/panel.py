@@ -63,11 +63,11 @@ _BY_HELP = (
     " and scores follow when you release it."
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
-_CHOSEN = "relscope.invert-chosen"  # the last values found by Auto
-_AUTO = "relscope.invert-auto"  # the spec for which Auto found them, and the result in words
+_CHOSEN = "relscope.invert-chosen"  # the values that Auto found last
+_AUTO = "relscope.invert-auto"  # the spec for which Auto found these values, and the result in words
 _EDGES = "relscope.invert-edges"
-_HIDDEN = "invert.hidden"  # widget key of the classes that the legend hides
-LISTED = 200  # most rows listed at each end of the order by error
+_HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
+LISTED = 200  # maximum number of rows at each end of the table, which is sorted by error
 
 
 def method_details(workspace: Workspace, result: Inversion | None = None) -> None:
@@ -149,7 +149,7 @@ def _tune(tuned: bool) -> None:
     session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **chosen)
 
 
-# Few results are kept, because the original and recovered rows are large: 48 MB for 20,000 rows of 300
+# Few results are cached, because the original and recovered rows are large: 48 MB for 20,000 rows of 300
 # dimensions.
 _paired = compute.cached(3)(PairedRows)
 

@@ -53,12 +53,14 @@ _TOLD = {
     "few": "Rows that you know to be the same thing: three pairs or more, better 15 to 30.",
 }
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
-_LISTED = 2000  # most links that are listed for checking
+_LISTED = 2000  # maximum number of links that are listed for checking
+
 # Number of the surest, middle, least sure and wrong links shown if the true pairs are known.
 _SAMPLED = 4
 _FEWEST_ROWS = 10
-_FEWEST_ANCHORS = 10  # if fewer anchors are unconfirmed, confirmed pairs become anchors, too
-_NUMBERED_WORDS = numbered_spec(replace(BUNDLED[1], limit=15_000))  # the example: 5,000 words have no partner
+_FEWEST_ANCHORS = 10  # if fewer anchors are unconfirmed, confirmed pairs also become anchors
+# For the example: 5,000 of these words have no partner.
+_NUMBERED_WORDS = numbered_spec(replace(BUNDLED[1], limit=15_000))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class BootstrapSetup:
     source: LatentSpace
     target: LatentSpace
     spec: BootstrapSpec
-    details: DeltaGenerator | None = None  # container of the rarely used choosers, made in each run
+    details: DeltaGenerator | None = None  # container of the rarely used widgets
 
 
 def choose(workspace: Workspace) -> BootstrapSetup | None:
@@ -408,7 +410,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         return ()
     if not links:
         return ()
-    # Use another random state than the one by which the anchors were drawn.
+    # The random state differs from that of the anchors, so that the listed links are independent of them.
     order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]
     pairs = [links[number] for number in order]
     st.subheader("Links to check", anchor=False)
@@ -456,7 +458,7 @@ def _draw_known(setup: BootstrapSetup, outcome: Outcome, links: Pairs) -> None:
         )
         table, look = _table(setup, sample := [links[place] for place in places])
         table.insert(0, "rank", places + 1)
-        if n > 3 * _SAMPLED:  # a column names the parts, because the ranks jump between them
+        if n > 3 * _SAMPLED:  # the ranks jump between the parts, so a column names the part
             parts = {range(_SAMPLED): "surest", range(n - _SAMPLED, n): "least sure"}
             parts |= {range(middle, middle + _SAMPLED): "middle"}
             named = {place: part for some, part in parts.items() for place in some}

@@ -74,7 +74,7 @@ from relcore.studies.papers import commit_of
 KEEP: dict[str, Any] = {"persist_state": "session"}
 STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _COMPARED = "relscope.migrate-compared"
-MOST_QRELS = 50_000_000  # bytes
+MOST_QRELS = 50_000_000  # bytes of a file of relevance judgements
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +255,7 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
 
 
 def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
-    # Drawn above the answer, because the answer's length changes with these numbers.
+    # The number fields stand above the verdict, because its length changes with these numbers.
     n_corpus, rate = _corpus(setup, result)
     scaled, note = result.scaled(n_corpus)
     told = [one for one in result.cautions if LEFT_OUT in one]
@@ -340,7 +340,7 @@ def lead(result: MigrationResult) -> tuple[str, str]:
 
 
 TOKENS_PER_WORD = 1.3  # average for English
-_ROWS = "migrate.rows-{}"  # key of the field, with the number of rows loaded here
+_ROWS = "migrate.rows-{}"  # widget key, with the number of rows loaded here
 
 
 def _corpus(setup: MigrateSetup, result: MigrationResult) -> tuple[int, Rate]:
@@ -424,7 +424,7 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 _OPTIONS = ("re-embed", "bridge", "twice", "cascade")
-_PICTURE, _LONGEST = 120, 400  # most pixels of a picture, and most characters of a text
+_PICTURE, _LONGEST = 120, 400  # maximum pixels per side of a picture; maximum number of characters of a text
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
@@ -432,7 +432,7 @@ def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> Migratio
     before an unclear one."""
     ended = []
     for option in _judgeable(result):
-        with suppress(SpaceError):  # there may be no answers, or only answers for other settings
+        with suppress(SpaceError):  # no judgements are saved for these settings
             state = setup.task.random_state
             ended.append(with_answers(result, setup.old.ids, _saved_answers(setup, option), state))
     found = [one for one in ended if one.verdict.option]
@@ -452,11 +452,11 @@ def judge_blind(setup: MigrateSetup, result: MigrationResult) -> None:
     _judge(setup, option, asked, tally(asked, _saved_answers(setup, option)).question is None)
 
 
-@st.fragment  # an answer redraws only this part, so it keeps up with fast keys
+@st.fragment  # after a judgement, only this part is redrawn, so it keeps up with fast keys
 def _judge(setup: MigrateSetup, option: str, asked: Sequence[BlindQuestion], ended: bool) -> None:
     answers = _saved_answers(setup, option)
     found = tally(asked, answers)
-    if (found.question is None) != ended:  # the verdict above the tab changes, too
+    if (found.question is None) != ended:  # the verdict above the tab also changes
         st.rerun()
     if not asked:
         messages.info("Both options find the same five rows for every query.", ":material/info:")
@@ -802,7 +802,7 @@ def draw(workspace: Workspace) -> None:
     show_verdict(setup, result)
     st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():
-        # Without judgements, judging is the next step, so it is open.
+        # Without judgements, judging is the next step, so this part is open.
         look = {"expanded": unjudged and part is judge_blind, "key": f"migrate.{name}"}
         with st.expander(name, on_change="rerun", **look) as opened:
             if opened.open:

@@ -55,7 +55,7 @@ from relcore.studies.study import StudySpec, study_of
 
 _SIGNS = {YES: "✓", NO: "✗"}
 _DIRECTION = re.compile(r".*?(?P<direction>, (?P<source>[^,]+) → (?P<target>[^,]+)).*")
-_WIDE = 8  # columns; a table with more columns gets the whole width
+_WIDE = 8  # columns; from this number on, a table gets the whole width
 
 
 def small_print(text: str, what: str = "") -> str:
@@ -94,7 +94,7 @@ def here(ours: Ours, row: PaperRow, groups: tuple[str, ...]) -> str:
         by_label.setdefault(number.label, {})[number.metric] = number
 
     ends = row.published is not None and {"source", "target"} <= set(row.published.labels)
-    if ends:  # show first the lines that compare with the printed numbers
+    if ends:  # rows that compare with the printed numbers come first
         by_label = dict(sorted(by_label.items(), key=lambda item: "as published" not in item[0]))
 
     def tables(cell: Callable[[Number, str], str]) -> str:
@@ -248,7 +248,7 @@ def _counts_in_words(found: Sequence[ClaimVerdict]) -> str:
     )
 
 
-Shown = dict[str, list[tuple[str, str]]]  # for each verdict, (name of the data, counts of comparisons)
+Shown = dict[str, list[tuple[str, str]]]  # verdict → (name of the data, counts of comparisons)
 
 
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:

@@ -49,7 +49,7 @@ def _import() -> None:
     for name in MODULES:
         importlib.import_module(name)
     _load_first_spaces()
-    # Before its first element, Streamlit looks for a console. This call caches its slow look-up of all
+    # Before its first element, Streamlit looks for a console. This call caches the slow look-up of all
     # modules.
     inspect.stack()
 

@@ -36,14 +36,14 @@ _HEALTH = "/_stcore/health"  # container platforms check it without a token, at 
 _FETCHED_FIRST = "/_stcore/host-config"  # the page's script loads it before connecting
 _TRIES, _SECONDS = 10, 60
 _UNGUESSED = 32  # nobody can guess a token of at least this many characters
-_MOST_BYTES = 4096  # most bytes of a form
+_MOST_BYTES = 4096  # number of bytes of a form
 _PAGE = Path(__file__).with_name("login.html").read_text(encoding="utf-8")
 _ASK = "This app asks for a token: open the link that the terminal in which it was started shows."
 _WRONG = "This is not the token of this app. Each start can have a new one: copy what the terminal shows now."
 _TOO_MANY = "Too many wrong tokens. Wait a minute, then try again."
 _NOT_OWN = "This request comes from another site, or names a host that this app does not answer for."
-# A second protection behind `app.plain_text`. It must allow inline and compiled scripts, because Streamlit
-# and Plotly use them.
+# A second protection against scripts in data, behind `app.plain_text`. It must allow inline and compiled
+# scripts, because Streamlit and Plotly use them.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
     b" 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' data: blob:;"

@@ -24,7 +24,7 @@ from relcore.files import reading
 from relcore.files.columns import size_in_words
 from relcore.runs.entries import digest_of
 
-_MOST_TABLES = 50  # most tables offered from one folder
+_MOST_TABLES = 50  # number of tables offered from one folder
 
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)

@@ -33,7 +33,7 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
             rows[-1] |= {"note": space.note} if space.note else {}
         except SpaceError as error:
             messages.error(f"{labels[spec]}: {error}")
-            if spec.source == "encoding":  # the store no longer has it
+            if spec.source == "encoding":  # the store no longer has the encoding
                 look = {"key": f"spaces.again-{digest_of(spec)}", "icon": ":material/replay:"}
                 st.button("Encode it again", on_click=session.guarded, args=(_encode_again, spec), **look)
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn

@@ -57,13 +57,14 @@ _CHOOSERS = {
     ),
 }
 _ROLES = {option: role for role, option in OPTIONS.items()}
-_FAILED = "relscope.spaces-failed"  # for each space that could not be loaded, the error
+_FAILED = "relscope.spaces-failed"  # space that could not be loaded → the error
+
 # Spaces without ids. They are compared once the user says how their rows are paired.
 _OFFERED = "relscope.spaces-offered"
-_MOST_NAMES = 2_000  # most columns offered in a chooser
-_COMPARED = 5000  # most rows whose order is compared, taken from the start
+_MOST_NAMES = 2_000  # number of columns offered in a chooser
+_COMPARED = 5000  # number of rows whose order is compared, taken from the start
 _FEW = 8  # a file with no more number columns than this may use one as ids
-_MOST_NAMED = 3  # most spaces named in the name of a step
+_MOST_NAMED = 3  # number of spaces in the name of an undo step
 
 
 @compute.cached(128, key=lambda read, path, *settings: (read, path, compute.file_stamps([path]), *settings))
@@ -240,7 +241,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
-        # The user chose no column, so ignore those that get this role by default.
+        # The user chose no column for this role, so ignore those that get the role by default.
         while taken := _columns_of_role(roles(choices), option):
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
@@ -258,7 +259,7 @@ def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
         read_about(reading.first_cells, path, 3, encoding),
         {column.name for column in columns.columns},
     )
-    # A line of the overview may stand for several columns. Then the cells of the first column are shown.
+    # A row of the overview may stand for several columns. Then the cells of the first column are shown.
     firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
         table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]
@@ -276,7 +277,7 @@ def draw_vectors() -> None:
     if "Vectors" not in kinds.values():
         sources.offer_others("Vectors", paths)
         if all(reading.description_of(path).shape is None for path in paths):
-            return  # load a file with a known shape, because its numbers may be vectors
+            return  # if a shape is known, the numbers may be vectors, so the file is loaded
     head, body, more = st.container(), st.container(), st.container()  # the buttons in `head` stay at the top
     failed: dict[SpaceSpec, str] = st.session_state.get(_FAILED, {})
     told = " ".join(failed.values())

@@ -57,7 +57,7 @@ def forget() -> None:
 
 
 def _drop() -> None:
-    st.session_state[_DROPPED] = None  # `chosen` sets it when the files are saved
+    st.session_state[_DROPPED] = None  # `chosen` sets a value when the files are saved
 
 
 def _dropped_earlier() -> tuple[Path, ...]:
@@ -163,7 +163,7 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
 
 
 def _show_digits() -> None:
-    # So that the chooser begins with the first dataset, the digits.
+    # The chooser then begins with the first dataset, the digits.
     st.session_state.pop("encode.entry", None)
     st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 

@@ -39,7 +39,7 @@ def draw() -> None:
         )
     encodings = [entry for entry in entries if "encoder" in entry.metadata]
     if encodings:
-        # Sort by name. Looking at an entry changes the order of last use, and then another row would be
+        # Sort by name: sorted by last use, entries would move when one is looked at, and another row would be
         # selected.
         _encodings(sorted(encodings, key=lambda entry: (entry.metadata["name"], _settings(entry))))
     else:

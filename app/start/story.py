@@ -128,7 +128,7 @@ _IDEAS = {
     "absolute": "but different coordinates.",
     "relative": "Similarities to anchors ★ agree.",
 }
-_STITCHING = 6  # number of the step on stitching
+_STITCHING = 6  # number of the step about stitching
 
 
 def _compare_words() -> None:
@@ -306,7 +306,7 @@ def ruler() -> None:
     {"drag": _draw_dragging, "words": _word_by_anchors, "plane": _plane}[shown]()
 
 
-_DRAGGED = "story.dragged"  # the anchors after the user has moved one
+_DRAGGED = "story.dragged"  # state key: the anchors after the user has moved one
 
 
 def _draw_dragging() -> None:
@@ -658,7 +658,7 @@ def _navigation(number: int, title: str) -> None:
             **_to((number + 1) % (last + 1)),
         )
         presents = bool(st.session_state.get(_PRESENTS))
-        for other in range(1, last + 1):  # not a radio group, which would catch the arrow keys
+        for other in range(1, last + 1):  # no radio group, which would catch the arrow keys
             look = "secondary" if other == number else "tertiary"
             st.button(
                 f"{other}",

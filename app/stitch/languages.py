@@ -35,13 +35,13 @@ from relcore.stitch.try_it import (
     retrieve,
 )
 
-_AT_ONCE = 2.5  # most processor seconds, including the imports, for encoding without a click
-_MOST_READ = 1000  # most rows read of a table; a language model encodes them within a minute
-MOST_PAIRS = 2000  # most pairs, so that six methods take less than a second
+_AT_ONCE = 2.5  # processor seconds, imports included; a longer encoding waits for a click
+_MOST_READ = 1000  # number of rows read of a table; a language model encodes them within a minute
+MOST_PAIRS = 2000  # number of pairs, so that six methods take less than a second
 SHOWN = 60  # number of examples in the table
 _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
 
-Columns = dict[str, DatasetSpec]  # for each language, the dataset of its sentences
+Columns = dict[str, DatasetSpec]  # language → the dataset of its sentences
 
 
 def parallel_tables(folder: str | None) -> dict[str, Columns]:

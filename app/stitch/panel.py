@@ -50,10 +50,10 @@ from relcore.stitch.stitching import (
 )
 from relcore.stitch.try_it import why_not
 
-Cell = tuple[str, int, int]  # method, number of the encoder, number of the classifier
+Cell = tuple[str, int, int]  # method, number of the encoder, number of the head
 
 UNASKED_SECONDS = 20.0  # seconds; a longer computation waits for a click
-MOST_ENCODERS = 6  # most encoders chosen by default, so that the table is readable
+MOST_ENCODERS = 6  # number of encoders chosen by default, so that the table is readable
 _OWN, _SESSION = "own", "this session's"
 _PAIR, _TRY = "stitch.pair", "stitch.try"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")

@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 
 # Pixels: the longer side of a picture that is shown, and the side of the drawing pad.
 _SHOWN, _PAD = 160, 300
-_LISTED = 30  # most classes listed as possible answers
-# If it takes at most this many seconds, all methods are fitted at once, so that a change of the method is
-# quick.
+_LISTED = 30  # maximum number of classes listed as possible answers
+
+# Seconds; if all methods are fitted faster, they are fitted at once, so that a change of the method is quick.
 _FITTED_AT_ONCE = 5.0
-_LONGEST_TEXT = 2000  # most characters of a text
-_LONGEST_ITEM = 1 << 20  # most bytes of a message that the browser sends for one item
+_LONGEST_TEXT = 2000  # number of characters of a text
+_LONGEST_ITEM = 1 << 20  # number of bytes of a message that the browser sends for one item
 _TEXT, _ANSWERS = "st-key-stitch-try-text", "relscope-all-answers"  # CSS classes on the page
 _follow = st.components.v2.component("relscope_answers", js=scripts("channel", "answers"))
 
@@ -109,7 +109,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
             st.text_input,
             "A sentence",
             key=key,
-            live="200ms",  # the WebSocket sends the answers
+            live="200ms",  # the WebSocket sends answers while the user types
             placeholder="Type a sentence; every pair answers as you type",
             max_chars=_LONGEST_TEXT,
         )
@@ -268,7 +268,7 @@ def draw(setup: StitchSetup | None, best: str = "") -> None:
 @st.fragment
 def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: str) -> None:
     """Draw the answers. As a fragment, only this part is redrawn after a keystroke."""
-    # Each keystroke starts a garbage collection, which would otherwise visit the encoders' modules.
+    # Each keystroke starts a garbage collection, which would otherwise search all modules of the encoders.
     first_imports.spare_collector()
     try:
         first = next(iter(encoders.values()))

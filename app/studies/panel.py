@@ -66,7 +66,7 @@ def choose_study() -> Study | None:
         st.markdown(f"**{plain(study.question)}**  \n:small[{plain(f'{study.title} · {study.paper}')}]")
         return study
 
-    def stay() -> None:  # the search may have found the study in another topic
+    def stay() -> None:  # the search can find the study in another topic; show that topic
         st.session_state[_TOPIC] = studies[st.session_state[_KIND]].topic
 
     kind = remembered(
@@ -211,7 +211,7 @@ def _follow(runs: StudyRuns) -> None:
         text = f"Stopping … {saved}. Unfinished runs start again at Resume."
         st.progress(share, text=text)
         return
-    # The first run also loads libraries, so the time left is not known before one is done.
+    # The first run also loads libraries, so the time left is unknown before one is done.
     left = f" · {cost_in_words(standing.seconds_left)} left" if standing.done else ""
     with st.container(horizontal=True, vertical_alignment="center"):
         now = f"{standing.running:,} under way" if standing.running else "starting"
@@ -290,14 +290,14 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    # No counts here, because those of the bar above may differ for a moment.
+    # No counts of runs here, because those of the bar above may differ for a moment.
     if live and runs.bundled_group(queue().store):
         own = _table(runs, own=True)
         waits = "Until your first run is done, the runs of Relscope are shown."
         st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
-    # The bar shows the counts.
+    # The progress bar shows the counts.
     sentence = report.sentence.partition(" So far: ")[0] if live else report.sentence
     answer, colon, rest = sentence.partition(": ")
     whole = not colon or "(" in answer  # the sentence has no separate answer
@@ -323,7 +323,7 @@ def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
 
 def _row(key: str) -> dict[str, Any] | None:
     known, store = _rows(), queue().store
-    place = key, store.bundled_group(key) is None  # a run that came with Relscope may be run here again
+    place = key, store.bundled_group(key) is None  # a run that came with Relscope may also be run here
     if place not in known and (row := run_row(key, store)):
         known[place] = row
     return known.get(place) if store.has(key) else None

@@ -59,7 +59,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    # Keeps the cells narrow, which are easier to compare.
+    # Narrow cells are easier to compare.
     picture = st.container(width=320 + 160 * len(specs))
     with choosers:
         metric = st.selectbox(
@@ -358,7 +358,7 @@ def _show(
         " anchors.</small>"
     )
     messages.lead(bold_numbers(report.sentence) + measured * known)
-    if not known:  # the chart needs scores
+    if not known:  # the chart needs scores on held-out rows
         st.caption(
             "Open spaces that share more rows, or confirm more links. Scores that need no common space:"
         )
@@ -368,7 +368,7 @@ def _show(
     with left:
         _chart(workspace, universe, by_name, recipe)
         with st.expander("How this was tested", icon=":material/fact_check:"):
-            # With two members, the chart shows the same numbers.
+            # With two members, the chart would show the same numbers as the table.
             for table in report.tables * (len(universe.members) > 2):
                 report_table(table)
             for note in report.notes:

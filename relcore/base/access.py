@@ -26,8 +26,8 @@ from relcore.base.errors import SpaceError
 ENVIRONMENT = "RELSCOPE_SHARE"
 DATA = "RELSCOPE_DATA"
 TOKEN, NO_TOKEN = "RELSCOPE_TOKEN", "RELSCOPE_NO_TOKEN"
-OPENED = "RELSCOPE_OPEN"  # JSON list: the specs given to `relscope app`, or the folders given to mcp
-_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # limits of Linux; other systems allow at least as much
+OPENED = "RELSCOPE_OPEN"  # JSON list: what the app opens, or the folders given to `relscope mcp`
+_LONGEST_NAME, _LONGEST_PATH = 255, 4095  # Linux's limits; other systems allow at least as much
 _SHORTEST_TOKEN = 8
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",

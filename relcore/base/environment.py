@@ -55,9 +55,9 @@ def wrong(name: str, expected: str, text: str) -> SpaceError:
     return SpaceError(f"{name}: expected {expected}, got {text!r:.80}; correct it or unset it")
 
 
-# The device, which is the same for the whole process.
+# The device: a setting of the whole process.
 
-GPU = "GPU"  # the name of a Dask resource, which only one worker of a machine has
+GPU = "GPU"  # name of a Dask resource, which only one worker of a machine has
 _NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
 
 
@@ -90,7 +90,7 @@ class use_device:
     """
 
     def __init__(self, name: str) -> None:
-        # The choice is stored in the environment variable, so that processes that start later use it, too.
+        # The choice is stored in the environment, so that processes that start later also use this device.
         self._before = os.environ.get(DEVICE)
         os.environ[DEVICE] = _need_device_name(name, "device")
 
@@ -121,7 +121,7 @@ def resolve(name: str | None = None) -> str:
     SpaceError
         The name is unknown, or this machine lacks the GPU.
     """
-    # "auto" is the default of public functions, so it must follow --device and RELSCOPE_DEVICE.
+    # "auto" is the default of public functions, so it follows --device and RELSCOPE_DEVICE.
     name = chosen() if name in (None, "auto") else _need_device_name(name, "device")
     if name == "auto":
         return "cuda" if has_gpu() else "cpu"
@@ -156,8 +156,8 @@ def device_in_words() -> str:
 
 @lru_cache(maxsize=1)
 def has_gpu() -> bool:
-    # torch takes seconds to import, so it is imported only if the driver's library exists. Containers and WSL
-    # have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
+    # Importing torch takes seconds, so torch is imported only if the driver's library exists. Containers and
+    # WSL have that library, but no /proc/driver/nvidia. The answer does not depend on earlier imports.
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:

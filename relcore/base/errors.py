@@ -69,7 +69,7 @@ def need_whole(settings: Any, **least: int) -> None:
             raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r:.80}")
 
 
-# Optional libraries. An extra installs them, for example ``pip install "relscope[text]"``.
+# Optional libraries, and the extra that installs each, for example ``pip install "relscope[text]"``.
 
 
 EXTRAS = {
@@ -94,7 +94,7 @@ EXTRAS = {
     "torchdr": "gpu",
     "umap": "app",
 }
-OF_KIND = {"images": "vision", "texts": "text"}  # the extra that encoders of this kind of data need
+OF_KIND = {"images": "vision", "texts": "text"}  # kind of data → the extra that its encoders need
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def extra(name: str = "") -> Iterator[None]:
 
 def with_install_hint(error: ImportError, name: str = "") -> Exception:
     """An error that says how to install the missing library; the given error if no extra installs it."""
-    # pandas raises an ImportError of its own, which is caused by the one of jinja2.
+    # pandas raises an ImportError of its own, whose cause is the ImportError of jinja2.
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]
     return missing_library(library, name) if library in EXTRAS else error

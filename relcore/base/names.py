@@ -90,7 +90,7 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         self, family: str, kind: type[Entry], own: dict[str, Entry], private: bool = False, **usual: Any
     ) -> None:
         self._family, self._kind, self._private, self._usual = family, kind, private, usual
-        self.own = own  # the choices of Relscope itself
+        self.own = own  # Relscope's choices, without those of plugins
 
     @cached_property
     def _found(self) -> dict[str, Entry]:
@@ -203,7 +203,7 @@ _METHODS = {
     "affine": Method("affine", ".represent.translation:affine", knows="both"),
 }
 METHODS = Family("methods", Method, _METHODS, knows="both")
-STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
+STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # used by default
 
 _METRICS = {
     "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),
@@ -351,7 +351,7 @@ FORMER_CHOICES = {
 }
 
 
-# The format of files of vectors, by their suffix. Each is a `files.formats.Format`.
+# Suffix → the format of files of vectors. Each is a `files.formats.Format`.
 @dataclass(frozen=True)
 class FormatName(Named):
     """A `files.formats.Format`, registered under the ending of its files.
@@ -417,7 +417,7 @@ _INDEXES = {
     "lancedb": IndexName("LanceDB", ".stores.index:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 INDEXES = Family("stores", IndexName, _INDEXES, private=True)
-# The stores of the package in plugins/stores. If it is not installed, an error says how to install it.
+# Stores that need the package in plugins/stores. Without this package, an error says how to install it.
 PLUGIN_STORES = ("chroma", "milvus", "pgvector", "qdrant")
 
 REDUCTIONS = {
@@ -521,8 +521,8 @@ FORMER_STUDIES = {
     "robustness": "method-map",
     "row-lengths": "",
 }
-# Studies of the package relscope-studies, in plugins/studies. If it is not installed, the error for a file of
-# such a study names the package.
+# Studies that need the package relscope-studies, in plugins/studies. Without it, the error for a file of such
+# a study names the package.
 PLUGIN_STUDIES = (
     *("anchor-choice", "anchor-dimension", "anchor-influence", "anchor-optimisation", "common-mean"),
     *("exposure", "isometry", "layers", "measures", "method-map", "migration", "seed-count", "zero-shot"),
@@ -585,7 +585,7 @@ FAMILIES: tuple[Family[Any], ...] = (SIMILARITIES, METHODS, METRICS, FORMATS, IN
 # The names come from the packages' metadata; a package is imported when one of its names is used. A package
 # that fails causes a warning. No package can replace a name of Relscope or of another package.
 
-# Family → base class of its entries. The entries of "methods" are functions.
+# Family → the base class of its entries. The entries of "methods" are functions.
 _BASES = {
     "metrics": "relcore.scores.comparison:Metric",
     "similarities": "relcore.represent.similarity:Similarity",
@@ -597,13 +597,13 @@ _BASES = {
 }
 _WORDS = re.compile(r"[a-z0-9]+([ _-][a-z0-9]+)*")
 _SUFFIX = re.compile(r"(\.[a-z0-9_-]+)+")
-_REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # suffixes that Relscope refuses or unpacks itself
+_REFUSED = (".pkl", ".pickle", ".joblib", ".kv", ".zip")  # suffixes that no plugin may read
 _SCHEMES = {"http", "https", "file", "ftp", "s3", "gs", "az", "abfs", "hf", "memory"}
 
 
 @cache
 def _entry_points() -> Any:
-    from importlib.metadata import entry_points  # importing it takes a tenth of a second
+    from importlib.metadata import entry_points  # this import takes a tenth of a second
 
     return entry_points()
 
@@ -627,7 +627,7 @@ def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[
             continue
         text = f"{point.dist.metadata.get('Summary') or ''}".partition("\n")[0].rstrip(".")
         text = f"{name}:PLACE#TABLE" if family == "stores" else text
-        where = point.value.partition("[")[0].strip()  # without extras
+        where = point.value.partition("[")[0].strip()  # without the extras in brackets
         yield name, {"title": name, "where": where, "help": f"{text} ({plugin})".lstrip(), "plugin": plugin}
 
 

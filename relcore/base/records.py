@@ -31,7 +31,7 @@ from relcore.base.text import visible
 # a surrogate pair; msgspec's parser accepts two of these. Such values would cause errors later, which could
 # not name the file.
 
-MOST_BYTES = 32 << 20  # a file of brackets takes twenty times as much in memory
+MOST_BYTES = 32 << 20  # bytes of a file; a file full of brackets takes twenty times as much in memory
 _MOST_LEVELS = 40
 _MOST_WHOLE = 2**63
 
@@ -218,7 +218,7 @@ def _rephrase(message: str, kind: Any, given: Any) -> str:
 
 # Paths. Recipes and session files name files without their folders, so that they work on other machines.
 
-_OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources of specs whose name may be a path
+_OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources of specs whose names may be paths
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 Find = Callable[[Mapping[str, Any]], str]
 
@@ -313,9 +313,9 @@ def finder(
 
 def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
     try:
-        # a space may be a folder of parts
+        # a space can be a folder with parts
         return path.is_dir() or (spec["source"] == "file" and path.is_file())
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # the name is too long or contains a null character
         return False
 
 

@@ -203,7 +203,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float):
-        return float(value) if abs(value) < float("inf") else None  # also false for NaN
+        return float(value) if abs(value) < float("inf") else None  # the comparison is also false for NaN
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 

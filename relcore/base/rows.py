@@ -27,7 +27,7 @@ def is_constant(array: np.ndarray) -> bool:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
-    return base is None  # otherwise it is a view of a writeable array or of memory that NumPy does not own
+    return base is None  # False for views of writeable arrays and of memory that NumPy does not own
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class MadeOnce(Generic[Made]):
         return known[1]
 
 
-_contents: dict[int, Hashable] = {}  # digests of arrays in memory, by identity
+_contents: dict[int, Hashable] = {}  # id() of an array in memory → digest of its content
 
 
 def call_content(X: np.ndarray, content: Hashable) -> None:
@@ -77,8 +77,8 @@ def content_of(X: np.ndarray) -> Hashable:
 
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB, which stays in cache between passes
-_IN_CACHE = 2**17  # numbers in a block of half a megabyte
-_ROUNDED = 2.0**-17  # share of the spread; a smaller error of the mean changes no score by more than 1e-5
+_IN_CACHE = 2**17  # number of values in a block of half a megabyte
+_ROUNDED = 2.0**-17  # maximum error of the mean, as a share of the spread; scores change by ≤ 1e-5
 _SAMPLED_ROWS = 64  # number of rows from which the spread is estimated
 
 
@@ -151,7 +151,7 @@ class DerivedRows:
         self.vectors, self.made, self.numbers = vectors, made, numbers
         n = len(vectors) if numbers is None else len(numbers)
         self.shape: tuple[int, int] = (n, made(np.asarray(vectors[:1])).shape[1])
-        self.nbytes: int = 4 * self.shape[0] * self.shape[1]  # the size of all rows as float32
+        self.nbytes: int = 4 * self.shape[0] * self.shape[1]
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -178,7 +178,7 @@ def directions(X: Rows, mean: np.ndarray | None = None) -> DerivedRows:
 
 BLOCK_ROWS = 4096
 _READERS = 8
-_BLOCK_BYTES = 1 << 22  # as float32: a block stays in cache between passes
+_BLOCK_BYTES = 1 << 22  # bytes of a block in float32, which stays in cache between passes
 _TO_FLOAT32, _SIGN_AND_DIGITS = np.float32(2.0**112), np.array(0x8FFFE000, np.uint32).view(np.int32)[()]
 _HIGHEST_HALF = 65504
 
@@ -307,7 +307,7 @@ class MappedRows(NDArrayOperatorsMixin):
         """The Euclidean lengths (n,) of the rows, read once. A length is finite if and only if its row is."""
         norms = self.origin.known_lengths()
         if norms is None or norms.shape != (len(self),):
-            # Reading takes most of the time, and several threads read faster than one.
+            # Several threads read faster than one, and reading takes most of the time.
             with ThreadPoolExecutor(min(_READERS, os.cpu_count() or 1)) as pool:
                 norms = np.concatenate(list(pool.map(lambda block: lengths(self[block]), self._slices())))
             if np.isfinite(np.sum(norms, dtype=np.float64)):
@@ -401,7 +401,7 @@ def as_mapped_rows(vectors: Any) -> MappedRows | None:
     if not fits or vectors.flags.writeable:
         return None
     origin, base = Origin(), vectors
-    while isinstance(base, np.ndarray | memoryview):  # follow the views to the owner of the memory
+    while isinstance(base, np.ndarray | memoryview):  # follow the views to the owner of their memory
         if isinstance(base, np.memmap) and base.filename and origin.stamp is None:
             with suppress(OSError):
                 origin.stamp = FileStamp.of(Path(base.filename))
@@ -428,12 +428,12 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
     if rows.dtype == np.float16 and rows.flags.c_contiguous:
         bits = out.view(np.int32)
         bits[...] = rows.view(np.int16)
-        np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign, so it stays in front
+        np.left_shift(bits, 13, out=bits)  # the wider integer repeats the sign bit, which stays in front
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
-        np.multiply(out, _TO_FLOAT32, out=out)  # the exponent of float32 has an offset that is larger by 112
-        if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:  # shifted NaN and infinity are finite
-            return out
-    with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, and are reported later
+        np.multiply(out, _TO_FLOAT32, out=out)  # float32 adds 112 more to exponents than float16
+        if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:
+            return out  # NaN and infinity have become larger numbers
+    with np.errstate(over="ignore"):  # too large numbers become infinite and are reported later
         out[...] = rows
     return out
 
@@ -443,15 +443,15 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
 # Float32 can hold the sum of squares of numbers in this range, over all columns and thousands of rows. A
 # space with other numbers is refused when it is loaded, so no later code checks the range.
 SMALLEST, LARGEST = 1e-12, 1e12
-NO_LENGTH = 2.0**-120  # a smaller squared length has lost digits, so its row counts as having no direction
+NO_LENGTH = 2.0**-120  # squared length; below it, digits are lost, so the row counts as having no direction
 
 
 def out_of_range(given: np.ndarray) -> str:
     """Why these numbers are out of range, with the remedy; "" if they are in range, not finite or all
     zero."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
-        # One fast pass decides for most spaces, because the largest number lies between the root mean square
-        # and the root of the sum of squares.
+        # The root mean square is a lower limit of the largest number, and the root of the sum of squares is
+        # an upper limit. So one fast pass decides for most spaces.
         with np.errstate(over="ignore"):
             total = float(np.vdot(given, given))
         if SMALLEST**2 * given.size < total < LARGEST**2:
@@ -474,7 +474,7 @@ def range_reason(largest: float) -> str:
 def length_reason(lengths: np.ndarray, width: int) -> str:
     """The result of `out_of_range`, computed from the lengths (n,) of rows and from their width."""
     longest = float(lengths.max())
-    # The largest number is at most the longest length, and at least this length / √d.
+    # The largest number is at most the largest length, and at least this length / √d.
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))
 
 

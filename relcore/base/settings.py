@@ -15,7 +15,7 @@ from relcore.base.errors import SpaceError, did_you_mean
 from relcore.base.names import FORMER_CHOICES
 
 UNSET: Any = ...
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # within 64 bits
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits fit into 64 bits
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -90,7 +90,7 @@ class Setting:
     option: str = ""
     metavar: str = ""
     nargs: str = ""
-    verbatim: bool = False  # a text keeps the spaces around it
+    verbatim: bool = False  # whether spaces at both ends of a text are kept
     note: Callable[[Any], str] | None = None
     more: bool = False
     written: bool = False

@@ -6,8 +6,8 @@ Later, the first signal raises a KeyboardInterrupt (`stop`), so that the work ca
 signal ends the process at once.
 """
 
-# Until `listen` has run, Ctrl-C prints a traceback. To run it early, this module imports only modules that
-# are loaded fast, such as `_signal`, which is the built-in part of `signal`.
+# Until `listen` has run, Ctrl-C prints a traceback. So this module must load fast: it imports `_signal`, the
+# built-in part of `signal`.
 import _signal as signal
 import atexit
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIGNALS = signal.SIGINT, signal.SIGTERM
 LINE = "Stopped. Finished work is saved; rerun the command to resume."
-stopped: list[int] = []  # the signals received
+stopped: list[int] = []  # the numbers of the signals that arrived
 _done: set[str] = set()
 
 
@@ -50,7 +50,7 @@ def print_stopped() -> int:
         try:
             try:
                 print(f"relscope: {LINE}", file=sys.stderr, flush=True)
-            except RuntimeError:  # the signal came while something was being printed
+            except RuntimeError:  # the signal came while the program was printing
                 os.write(2, f"\nrelscope: {LINE}\n".encode())
         except OSError:
             pass

@@ -11,7 +11,8 @@ from typing import Any
 from relcore.base.access import read_at_most
 from relcore.base.errors import SpaceError, quote
 
-LONGEST = 2000  # most characters that are shown of a text
+LONGEST = 2000  # number of characters that are shown of a text
+
 # Control characters, lone surrogates, marks that override the direction of text, and characters without a
 # shape. Scripts and emoji need the joiners U+200C and U+200D and the marks U+200E, U+200F and U+061C. These
 # cannot override the direction, so they are kept.
@@ -62,7 +63,7 @@ def encodable(data: Any) -> Any:
         return getattr(data, "_make", type(data))(items)
     if isinstance(data, dict):
         return {encodable(name): encodable(value) for name, value in data.items()}
-    import numpy as np  # imported here because every command loads this module to show its help
+    import numpy as np  # a slow import, and every command loads this module to show its help
 
     if isinstance(data, np.ndarray) and data.dtype == object:
         try:
@@ -80,7 +81,7 @@ def encodable(data: Any) -> Any:
 
 MARK = "\ufeff"
 _MOST_BYTES = 64 << 20
-_LINE_END = re.compile("\r\n|\r|\n")  # str.splitlines also cuts at U+0085, which is a word of GloVe's
+_LINE_END = re.compile("\r\n|\r|\n")  # unlike str.splitlines, without U+0085, which is a word of GloVe's
 
 
 def read_lines(path: Path, what: str) -> list[str]:
@@ -121,7 +122,7 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
             f"{where}: expected {what} without line breaks and zero bytes, got one with some; write .parquet"
             " instead"
         )
-    # The reader drops one mark at the start of a file.
+    # The reader drops one byte order mark at the start of a file.
     return f"{MARK * (first and text.startswith(MARK))}{text}\n".encode()
 
 

@@ -44,7 +44,7 @@ def disk_errors(path: Path | str) -> Iterator[None]:
     """Turn disk errors while this path is written into a `NotWritten` that names the path."""
     try:
         yield
-    except BrokenPipeError:  # the reader has read enough
+    except BrokenPipeError:  # a reader such as `head` has read enough
         raise
     except OSError as error:
         place = str(error.filename or "")
@@ -52,7 +52,8 @@ def disk_errors(path: Path | str) -> Iterator[None]:
         if others or _HIDDEN in str(path):  # the error concerns another file, or an unfinished folder
             raise
         reason = error.strerror or str(error)
-        number = error.errno or next(map(int, re.findall(r"\(os error (\d+)\)", reason)), 0)  # Rust's form
+        # Libraries in Rust state the number of an error only in its text.
+        number = error.errno or next(map(int, re.findall(r"\(os error (\d+)\)", reason)), 0)
         remedy = _REMEDY.get(number, "check the disk")
         not_written = NotWritten(f"{str(path)[:200]}: expected to write it, got: {reason}; {remedy}")
         not_written.strerror = reason
@@ -73,7 +74,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         return
     with _beside(path) as partial:
         with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
-            with suppress(OSError):  # an existing file keeps its permissions
+            with suppress(OSError):  # an existing file keeps its permissions, if the system allows it
                 os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
             yield stream
             stream.flush()
@@ -115,7 +116,7 @@ def finish_folder(partial: Path, path: Path, last: str = "") -> None:
 
 
 def sweep(folder: Path) -> None:
-    with suppress(OSError):  # there is no permission to list it, or another writer removes it
+    with suppress(OSError):  # the folder cannot be listed, or another writer removes the file
         for left in folder.iterdir():
             if left.name.startswith(_HIDDEN) and is_orphaned(left, left.name.removeprefix(_HIDDEN)):
                 remove(left)
@@ -178,7 +179,7 @@ def _began(pid: int) -> str:
     return ""
 
 
-# Folders that this process makes in the temporary folder.
+# Folders that this process made in the temporary folder.
 
 
 def temporary() -> tempfile.TemporaryDirectory:

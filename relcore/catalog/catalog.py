@@ -66,7 +66,7 @@ from relcore.stores.index import StorePlace, load_rows
 T = TypeVar("T")
 
 BLOCK_ROWS = 256  # a killed run loses at most one block, which takes seconds on a CPU
-_TEXTS_ON_A_GPU = 4096  # a GPU needs a second for this block; writing it takes a tenth
+_TEXTS_ON_A_GPU = 4096  # texts per block; a GPU encodes a block in a second, and writing it takes a tenth
 _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
@@ -85,7 +85,7 @@ def stored_encodings(
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(store.has(key, own) for key in keys.values()):
         return keys
-    if len(keys) > 1:  # a list of spaces would count as complete, even if some of them are missing
+    if len(keys) > 1:  # otherwise the job's list of spaces would count as complete, although some are missing
         store.remove(encoding_job_key(dataset_digest, encoder))
     return None
 
@@ -257,7 +257,7 @@ def _ahead(
         yield place, future.result()
 
 
-_WINDOW = 128  # number of blocks whose texts are sorted by length
+_WINDOW = 128  # number of blocks whose texts are sorted together by length
 
 
 class _Items:
@@ -377,12 +377,12 @@ def list_from_json_array(array: np.ndarray | None) -> list[Any] | None:
     return value
 
 
-# The catalogue.
+# Spaces: in the store, and as specs name them.
 
 
 def put_space(store: Store, space: LatentSpace) -> str:
     """Put a space into the store, where workers find it, and return its key."""
-    key = digest_of("space", 2, space.digest, space.name)  # version 2 also holds the counts
+    key = digest_of("space", 2, space.digest, space.name)  # 2: entries of version 2 also hold the counts
     if not store.has(key):
         put_encoding(store, key, space, {})
     return key
@@ -437,8 +437,8 @@ def held_out_ids(
     return tuple(unseen) if ids is None else tuple(item for item in ids if item in unseen)
 
 
-# Renamed spaces. Their rows have new ids, which are row numbers or the ids of their partners in another
-# space. Thus spaces without shared ids can be paired.
+# Renamed spaces. Their ids are row numbers, or the ids of the partners of their rows in another space. Thus
+# spaces without shared ids can be paired.
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
@@ -530,7 +530,7 @@ def _sample(store: Store, place: str, key: str) -> LatentSpace:
     if sample is None:
         raise _missing_entry(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
     drawn_from = sample.metadata.get("sample of")
-    # a session file can name any key
+    # A session file can name any key.
     if drawn_from is None or (access.is_shared() and drawn_from != place):
         raise _missing_entry(
             store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}"
@@ -623,7 +623,7 @@ def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
     return _names_in_option(spec, "ignore", "columns")
 
 
-UNSCORED = "unscored"  # an option of every spec: the ids of rows that an audit excluded from scores
+UNSCORED = "unscored"  # option of every spec: the ids of rows that an audit excluded from scores
 
 
 def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
@@ -635,7 +635,7 @@ def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
     return _with_list(spec, UNSCORED, sorted(set(ids)))
 
 
-KEPT = "kept"  # an option of every spec: the ids of its rows, if only some were selected in the app
+KEPT = "kept"  # option of every spec: the ids of the space's rows, if the user selected only some
 MOST_KEPT = 20_000
 
 
@@ -745,7 +745,7 @@ def _files(folder: Path) -> Iterator[CatalogEntry]:
         description, kind = descriptions.get(path, Description()), f"{suffix_of(path)} file"
         if path.is_dir():
             shape, kind = shape_of(path), "folder of a dataset"
-        else:  # the file has several matrices, and none is the default
+        else:  # an array, or a file with several matrices and no default
             shape = description.shape or ((None, None) if len(description.matrices) > 1 else None)
         if shape is not None:
             yield _entry(name, spec, path, shape, kind)

@@ -34,7 +34,7 @@ from relcore.files.reading import (
 from relcore.spaces.space import LatentSpace, RowNumbers, ids_of
 
 Texts = Callable[[Sequence[str]], list[str]]
-_MOST = 200  # most columns that colour rows
+_MOST = 200  # number of columns that rows can be coloured by
 _AT_ONCE = 256
 
 

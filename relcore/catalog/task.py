@@ -115,7 +115,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     put there now."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        # a renamed space also has a key, but it is the key of its pairing
+        # A renamed space also has an option "key", but this is the key of its pairing.
         changed = unscored_ids(spec) or kept_ids(spec)
         as_stored = spec.source in ("encoding", "sample") and not changed
         stored = spec.option("key") if as_stored else ""
@@ -125,7 +125,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
 
 # A recipe is a figure with all its settings, as JSON that people can read and edit.
 
-_NAMED = 5  # number of figures that an error lists
+_NAMED = 5  # maximum number of figures that an error lists
 
 
 class Recipe(ABC):

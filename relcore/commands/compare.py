@@ -83,7 +83,7 @@ def run_compare(options: argparse.Namespace) -> Report:
             " leave --recipe out"
         )
     for n in (len(pair), len(pair) - len(anchors)):
-        if n:  # too many anchors raise another error later
+        if n:  # too many anchors are reported later
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     forms = REPRESENTATIONS if anchors else ("absolute",)
@@ -103,7 +103,7 @@ def run_compare(options: argparse.Namespace) -> Report:
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
-    def drawn() -> Exportable:  # imports the maps, so it is called only for --recipe
+    def drawn() -> Exportable:  # drawing imports the maps, which are needed only for --recipe
         recipe = FIGURES["scores"].load()(**settings, **pair_settings(inputs.specs, pair, anchors))
         return recipe.draw(scores)
 

@@ -223,7 +223,7 @@ def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
             return find_rows(place, ids)
         except SpaceError:
             if place.where != source:
-                raise  # otherwise, the name is a file that `load` can read
+                raise  # rows without ids may still load as a table
     return load(space_spec(source), again=True)
 
 
@@ -242,7 +242,8 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     new = _space_of(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     texts, _, rows = paired_anchors(passport, new)
-    found = check(LatentSpace(rows, texts, name=new.name), passport)  # a large file may have many other rows
+    # Of a large file, only the anchors' rows are loaded.
+    found = check(LatentSpace(rows, texts, name=new.name), passport)
     change = found.change
     if options.encoder is not None:
         change = replace(change, named=name_recipe(model_at_hand(options.encoder), texts, rows))
@@ -526,7 +527,7 @@ def file_report(options: argparse.Namespace) -> Report:
         shown = Table("columns", columns, [("column", "read as", "why"), *rows])
         try:
             roles.check(table.name)
-        except SpaceError:  # the printed table tells which column is unclear
+        except SpaceError:  # the table of columns shows which column is unclear
             if options.format == "table":
                 print(shown.text())
             raise
@@ -542,9 +543,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("settings of encoders")
     for dest, owners in _settings().items():
         text = "; ".join(f"{name}: {help_text(one)}" for name, one in owners.items())
-        with suppress(
-            argparse.ArgumentError
-        ):  # a plugin's option may have a name that is taken, such as --json
+        with suppress(argparse.ArgumentError):  # a plugin may have an option --json of its own
             group.add_argument(flag(dest), dest=dest, metavar="VALUE", help=text)
 
 
@@ -589,7 +588,7 @@ def run_encode(options: argparse.Namespace) -> Report:
             write_space(space, goal)
             row["file"] = str(goal)
         rows.append(row)
-    options.output = None  # the rows of the report name the files
+    options.output = None  # the spaces are in files already, whose names the report lists
     return Report("", [Table.of("rows", rows)], {"dataset": spec.to_json()})
 
 
@@ -599,7 +598,7 @@ def encoded(
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
         local = spec.source in ("file", "folder", "huggingface") and expand_home(spec.name).exists()
-        # the workers of a cluster may have another working folder
+        # the workers of a cluster may have another working directory
         placed = replace(spec, name=str(expand_home(spec.name).absolute())) if local else spec
         with queue(options, len(missing)) as cluster:
             jobs = [

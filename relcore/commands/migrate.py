@@ -121,7 +121,7 @@ def run_migrate(options: argparse.Namespace) -> Report:
     inputs = samples(options, names)
     spaces = inputs.spaces
     if not inputs.notes:
-        match(*spaces[:2])  # an error comes before a job starts
+        match(*spaces[:2])  # report rows that cannot be paired before a job starts
     result = inputs.result(task)
     if answers:
         result = with_answers(result, spaces[0].ids, answers, task.random_state)

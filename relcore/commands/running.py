@@ -59,9 +59,9 @@ SHARDS_HELP = (
     " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
     " cluster, and a stopped command resumes by shard."
 )
-_MOST_DIGITS = 18  # such numbers fit into 64 bits
+_MOST_DIGITS = 18  # 18 digits fit into 64 bits
 PRINTED = {"json": "JSON", "jsonl": "a line of JSON for each row", "csv": "CSV"}
-# For commands that write only their report: its format for each suffix of -o.
+# Suffix of -o → format, for commands that write only their report.
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
 
@@ -385,7 +385,7 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
 
         pairs, kinds = read_links(links, "--links")
         sure = [own for (own, _), kind in zip(pairs, kinds, strict=True) if kind in SCORED]
-        # The rows of the target take the ids of their partners. Only pairs that the user gave are scored.
+        # The rows of the target take the ids of their partners. Scores use only the pairs that the user gave.
         specs[1] = renamed_spec(specs[1], put_pairing(Store(), pairs, sure), f"{specs[1].name} · linked")
     if removed := suspects_of(options):
         specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
@@ -466,7 +466,7 @@ def _path_of(anchors: str) -> Path:
     except SpaceError:
         if "," not in anchors:
             raise
-        return Path()  # a list of many ids is longer than a path can be
+        return Path()  # not a path but a list of many ids, which is longer than a path can be
 
 
 def _ids_in(path: Path) -> list[str] | None:
@@ -500,7 +500,7 @@ def pair_settings(specs: Sequence[SpaceSpec], pair: Match, anchors: tuple[str, .
 
 
 _WIDTH = 20  # characters of a bar
-_ERASE = "\r\x1b[2K"  # erases the line
+_ERASE = "\r\x1b[2K"  # erases the line in the terminal
 _EVERY = 30.0  # seconds between lines, if stderr is no terminal
 
 
@@ -563,7 +563,7 @@ class Bar(AbstractContextManager):
             print(_ERASE, end="", file=sys.stderr, flush=True)
 
 
-AT_ONCE_SECONDS = 2.0  # shorter work is done in this process, because another takes about as long to start
+AT_ONCE_SECONDS = 2.0  # a shorter job runs in this process, because another process takes seconds to start
 
 
 @contextmanager
@@ -575,7 +575,7 @@ def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Jo
     from relcore.runs.jobs import JobQueue, QueueInPlace
 
     cluster = JobQueue(options.scheduler)
-    # Another process would take seconds to start and to import the libraries again.
+    # Another process would take seconds to start and to import the libraries.
     if (n_jobs == 1 or find_spec("distributed") is None) and not cluster.address:
         with Bar(options) as bar:
             yield QueueInPlace(bar.event)
@@ -587,8 +587,8 @@ def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Jo
             cluster.start()
         yield cluster
     except KeyboardInterrupt:
-        # In a terminal the other processes received the signal, too, and may be partly closed. Their errors
-        # do not matter: the interrupt decides.
+        # In a terminal, the other processes also received the signal and may be partly closed. Their errors
+        # do not matter.
         with Bar(options) as bar, suppress(Exception):
             bar.show(0, 1, "stopping")
             cluster.close()
@@ -611,7 +611,7 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
                 bar.show(*_standing(jobs))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            for job in jobs if queue.address else ():  # processes of this machine end with the queue anyway
+            for job in jobs if queue.address else ():  # Dask processes of this machine end with the queue
                 job.cancel()
             raise
     for job in jobs:

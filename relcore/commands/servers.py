@@ -68,7 +68,7 @@ def run_app(options: argparse.Namespace) -> None:
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
     shared = options.share or access.is_shared()
-    os.environ.pop(access.ENVIRONMENT, None)  # the options of this command decide whether the app is shared
+    os.environ.pop(access.ENVIRONMENT, None)  # this command decides which files everybody may read
     specs = [records.to_json(spec) for spec in specs_of_names(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
@@ -86,7 +86,7 @@ def run_app(options: argparse.Namespace) -> None:
         )
     if options.no_token:
         environment[access.NO_TOKEN] = "1"
-    package = Path(__file__).parents[1]  # a wheel contains the app; in a checkout it lies beside relcore
+    package = Path(__file__).parents[1]  # a wheel contains the app; in a checkout it is beside relcore
     root = package / "_app" if (package / "_app").is_dir() else package.parent
     place = root / "app"
     start = [str(place / "server" / "launch.py"), "run", str(place / "serve.py")]
@@ -118,7 +118,7 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
     folder = is_address(name) or os.path.isdir(access.expand_home(name))
     if not folder or (index is not None and index.where != name):
         return []
-    if not asked and find_spec("fsspec") is None:  # a folder of checkpoints needs no fsspec
+    if not asked and find_spec("fsspec") is None:  # without fsspec, a folder counts as one of checkpoints
         return []
     space = ShardedSpace.open(name) if asked else too_large(name)
     if space is None:
@@ -140,7 +140,8 @@ def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
     return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(full))
 
 
-# The commands that an agent may call. They write no file: the arguments given here exclude that.
+# Command that an agent may call → the options that are fixed, so that it answers a question and writes no
+# file.
 TOOLS: dict[str, dict[str, str]] = {
     "available": {},
     "compare": {},
@@ -150,15 +151,9 @@ TOOLS: dict[str, dict[str, str]] = {
     "check": {},
     "link": {},
 }
-_OURS = {
-    "device",
-    "full_paths",
-    "quiet",
-    "scheduler",
-    "store",
-}  # options that the server sets, and not the agent
+_OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that only the server sets
 _CHILD = "import sys; from relcore.commands.servers import answer; sys.exit(answer(sys.argv[1:]))"
-_MOST_ITEMS, _MOST_TEXTS = 100, 10  # most rows and most ids in an answer to an agent
+_MOST_ITEMS, _MOST_TEXTS = 100, 10  # maximum numbers of rows and of ids in an answer to an agent
 _LIMITS = (
     f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
     " place, as relscope mcp PLACE"
@@ -210,7 +205,8 @@ def run_mcp(options: argparse.Namespace) -> None:
             [sys.executable, "-P", "-c", _CHILD, *command, "--quiet"],
             check=False,
             env=environment,
-            cwd=next(filter(os.path.isdir, readable), None),  # the folder where relative paths start
+            # Relative paths start at the first readable folder.
+            cwd=next(filter(os.path.isdir, readable), None),
         )
         return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
@@ -282,12 +278,12 @@ def _need_open_name(text: str) -> None:
     if served or is_address(text):
         return
     place = access.expand_home(index.where if index else text.partition("#")[0])
-    # Links are refused, too: the answer must not reveal where a link out of the folder leads.
+    # Links are also refused: the answer must not reveal where a link out of the folder leads.
     if place.is_absolute() or ".." in place.parts or any(map(os.path.lexists, [place, *place.parents[:-1]])):
         access.readable_path(place)
 
 
-# The tools are made from the parsers of the commands.
+# The agent's tools are made from the parsers of the commands.
 
 
 @cache

@@ -197,7 +197,7 @@ def run_invert(options: argparse.Namespace) -> Report:
     anchors = anchors_of(options, pair.source)
     inversion = invert_pair(pair, anchors, spec)
     source, target = side_names(pair, spec.route)
-    if options.output:  # the rows are in the target's coordinates
+    if options.output:  # the recovered rows are in the target's coordinates
         labels = None if pair.source.labels is None else pair.source.labels[inversion.rows]
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
         write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
@@ -228,7 +228,7 @@ class LinkOptions:
     suffixes={"output": LINK_FILES},
     output=f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of"
     " all links down to it.",
-    more=lambda parser: parser.set_defaults(anchors=None),  # the usual number depends on the rows
+    more=lambda parser: parser.set_defaults(anchors=None),  # the default depends on the number of rows
 )
 def run_link(options: argparse.Namespace) -> Report:
     n_seeds, pairs = options.seeds if options.hide else 0, ()
@@ -238,7 +238,7 @@ def run_link(options: argparse.Namespace) -> Report:
         n_seeds = 0
     elif options.pairs is not None:
         n_seeds, pairs = 0, known_pairs(expand_home(options.pairs), "--pairs")
-    sides = tuple(zip(*pairs, strict=True))  # samples of shards always contain these ids
+    sides = tuple(zip(*pairs, strict=True))  # ids of the known pairs, which samples of shards must contain
     inputs = samples(options, (options.source, options.target), sides)
     spec = _links_spec(options, n_seeds, pairs, *inputs.spaces)
     outcome, (source, target) = inputs.result(spec), inputs.specs

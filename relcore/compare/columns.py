@@ -87,10 +87,10 @@ def neighbours_of(
     return pd.DataFrame(columns)
 
 
-AGREEMENT_ROWS = (500, 4000)  # fewest and most rows whose neighbourhoods are compared
-_COMPARED = 250_000_000  # pairs of rows that are compared in about a second
-MOST_CLASSES = 20  # most classes: the number of colours that can be distinguished
-WHOLE_CLASSES = 12  # a column of whole numbers with at most this many values holds classes, not quantities
+AGREEMENT_ROWS = (500, 4000)  # minimum and maximum number of rows whose neighbourhoods are compared
+_COMPARED = 250_000_000  # number of pairs of rows that are compared in about a second
+MOST_CLASSES = 20  # as many classes as there are colours that people can distinguish
+WHOLE_CLASSES = 12  # maximum number of values in a column of whole numbers that holds classes, not quantities
 _MOST_READ = 24  # number of columns in the cache
 Cells = Callable[[str], pd.Series]
 
@@ -181,7 +181,7 @@ def _at(match: Match, rows: np.ndarray, column: pd.Series) -> np.ndarray:
     """The cells of a column at rows (m,) of the pair; None for rows without a cell. If an id appears more
     than once in the table, its first cell is used."""
     ids = match.source.index
-    if not column.index.equals(ids):  # faster, because looking ids up takes ten times as long
+    if not column.index.equals(ids):  # a comparison is ten times as fast as looking ids up
         column = column[~column.index.duplicated()].reindex(ids)
     return column.to_numpy()[rows]
 
@@ -269,7 +269,7 @@ def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
     return values[rows]
 
 
-LEAST_ROWS = 5  # number of scored rows that a group needs for a mean
+LEAST_ROWS = 5  # minimum number of scored rows of a group that gets a mean
 _CENTRAL = 20
 _MOSTLY = 0.5
 
@@ -367,17 +367,17 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
 _MOST_LABELS = 50
 _FEWEST_ROWS = 60
 _CLUSTERS = (4, 14)
-_FITTED = 2000  # most points that k-means is fitted on
+_FITTED = 2000  # maximum number of points that k-means is fitted on
 _STEPS = 20
-_READ = 4000  # most texts that are read
-_TERMS = 2  # most terms in a name
-_FEWEST_TEXTS = 3  # least number of texts of a cluster that contain its term
-_FREQUENT = 0.25  # share of the words of a cluster from which its name is chosen
-_FREE = 0.05  # clusters are named if at least this share of rows has no class
+_READ = 4000  # maximum number of texts that are read
+_TERMS = 2  # maximum number of terms in a name
+_FEWEST_TEXTS = 3  # minimum number of texts in a cluster that contain its term
+_FREQUENT = 0.25  # share of a cluster's words, the most frequent ones, from which its name is chosen
+_FREE = 0.05  # minimum share of rows without a class for clusters to be named
 _TERM = re.compile(r"[^\W\d_]{3,}")
 _COMPONENTS = 25  # principal components in which rows are clustered
-_SMALLEST = 0.02  # a cluster has at least this share of the rows
-_CLUSTERED = 0.5  # no clusters if they hold less than this share of the rows
+_SMALLEST = 0.02  # minimum size of a cluster, as a share of the rows
+_CLUSTERED = 0.5  # minimum share of rows in clusters; below it, no clusters are shown
 
 
 def are_readable_ids(ids: np.ndarray) -> bool:
@@ -418,7 +418,7 @@ def named_clusters(
     if texts is None:
         some = space.ids[rows][:_FITTED]
         if 2 * sum(bool(_TERM.fullmatch(identifier)) for identifier in some) <= len(some):
-            return None  # most ids are numbers, such as 17 or "digits/17", and make no names
+            return None  # ids such as 17 or "digits/17" make no names
     if texts is None:
         numbers = _regions(coordinates)
         names = _central_words(space, rows, numbers)
@@ -429,7 +429,7 @@ def named_clusters(
         names = _terms(space.ids[rows][inside], numbers[inside], texts) if inside.any() else []
     if not names:
         return Clusters(numbers, ())
-    named = np.array([*map(bool, names), False])  # False is for rows in no cluster, whose number is −1
+    named = np.array([*map(bool, names), False])  # the last value is for number −1: rows in no cluster
     return Clusters(np.where(named[numbers], numbers, -1), tuple(names))
 
 
@@ -457,7 +457,7 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
 
 
 def _regions(coordinates: np.ndarray) -> np.ndarray:
-    # This replaces the k-means of scikit-learn, which spends more time waiting for threads than computing.
+    # scikit-learn's k-means spends more time waiting for threads than computing.
     from scipy.cluster.vq import kmeans2, vq
 
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
@@ -511,7 +511,7 @@ def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) ->
 # Facets: classes and bins of numbers by which rows are filtered.
 
 MOST_FACETS = 12
-_TELLING = 0.2  # least share of rows with the most frequent values; below it, a column is free text
+_TELLING = 0.2  # minimum share of rows with the most frequent values; below it, a column is free text
 
 
 def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) -> tuple[Facet, ...]:
@@ -534,7 +534,8 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
     """The columns that rows can be filtered by: labels, those of `tables`, and numbers of the pair."""
     labels = ["labels"] if match.source.labels is not None else []
-    numbers = [name for name in columns_of(match) if name != "agreement"]  # known only for a sample
+    # Agreement is known only for a sample.
+    numbers = [name for name in columns_of(match) if name != "agreement"]
     return [*labels, *(f"{COLUMN}{name}" for name in tables), *numbers]
 
 
@@ -605,8 +606,9 @@ def of_rows(facets: Sequence[Facet], rows: np.ndarray) -> tuple[Facet, ...]:
 # Search: the rows of a pair that are nearest to a query in either space, ranked by both spaces.
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_FEEDBACK = 5  # number of rows whose mean replaces a query that a space cannot encode
-_SIF = 1e-3  # a word of this frequency has half the weight
+_FEEDBACK = 5  # if a space cannot encode a query, the mean of this number of rows replaces it
+_SIF = 1e-3  # a word of this frequency has half the weight of a very rare word
+
 # For the query "kinds of drinks", only "drinks" counts.
 _ASKING = re.compile("(?:example|kind|list|name|sort|thing|type|word)s?", re.IGNORECASE)
 _FUSION = 60  # constant of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009

@@ -34,9 +34,9 @@ from relcore.scores.comparison import LIVE_QUERIES, class_labels, has_majority_c
 from relcore.spaces.space import Match
 from relcore.spaces.split import Split
 
-FORMS = ("relative", "whitened", TWO)  # representations whose maps are updated
+FORMS = ("relative", "whitened", TWO)  # representations whose maps follow a moved anchor
 N_NEAR = 10  # number of nearest rows that are highlighted
-MOST_NUMBERS = 2**26  # most numbers in the unit rows of a space without a GPU: 268 MB
+MOST_NUMBERS = 2**26  # number of values in a space's unit rows without a GPU: 268 MB
 
 
 class LiveScores(NamedTuple):
@@ -241,9 +241,9 @@ class LiveComparison:
         self.anchors: list[int] = []
         self._axes: dict[tuple[str, int], np.ndarray] = {}
         self._edges: np.ndarray | None = None
-        self.n_columns = 0  # columns computed so far; tests use it to count the work
+        self.n_columns = 0  # number of columns computed so far; tests count the work by it
         self.set_anchors(anchors)
-        for form in self.forms:  # the axes before the first move
+        for form in self.forms:  # compute the axes of the maps before the first move
             self._weights(form)
 
     @property
@@ -343,7 +343,7 @@ class LiveComparison:
                 before = self._axes.get((form, side))
                 axes = leading_axes(scatter, before)
                 mean = self.held.moments[side].means[0] @ basis
-                if before is None and self.held.onto is None:  # keep the signs of the axes of the first map
+                if before is None and self.held.onto is None:  # later maps keep the signs of this first map
                     scores = self._drawn(self.held.drawn[side], basis @ axes[:, :2], mean @ axes[:, :2])
                     axes[:, :2] *= axis_signs(self.where.get(scores))
                 self._axes[form, side] = axes
@@ -386,7 +386,7 @@ class LiveComparison:
         Raises Overtaken once `overtaken()` is true.
         """
         ids = self.held.pair.ids
-        if len(self.anchors) == 1:  # all relative rows are ±1, and many rows are equally near
+        if len(self.anchors) == 1:  # all relative rows are ±1, so their distances have ties
             return LiveScores(np.nan, np.nan, self._cka(Split.held_out(ids, np.array(self.anchors)).untested))
         split = Split.held_out(ids, np.array(self.anchors))
         queries, left_out = split.queries(n_queries), split.untested
@@ -433,14 +433,14 @@ class LiveComparison:
                 labelled = self.held.classes >= 0
                 labelled[left_out] = False
                 near = top_rows(where, len(queries), max(1, min(k, np.count_nonzero(labelled) - 1)))
-            # Blocks of half the usual rows, because a move of the anchor waits for the end of a block.
+            # Blocks have half the usual size, because a move of the anchor waits for the end of a block.
             size = where.rows_at_once(where.search_rows // 2, 4 * (3 * len(queries) + sum(turns[1].shape)))
             for block in row_blocks(len(self.held.pair), size):
                 if overtaken():
                     raise Overtaken
                 products = where.product(asked, self._unit(every[other][block], turn).T, "products")
                 here = np.flatnonzero((queries >= block.start) & (queries < block.stop))
-                # Leave out the own row, because its last digit here may differ from that in `own`.
+                # Leave out each query's own row, because rounding here may differ from that in `own`.
                 products[where.put(here), where.put(queries[here] - block.start)] = -2
                 rows = np.arange(block.start, block.stop)
                 products[:, where.put(np.flatnonzero(np.isin(rows, left_out)))] = -2
@@ -515,7 +515,7 @@ class LiveAnswers:
             anchors = [*self.anchors, row]
         else:
             anchors = [row if one == moved else one for one in self.anchors]
-        if len(set(anchors)) == len(anchors):  # if it lies on another anchor, nothing changes
+        if len(set(anchors)) == len(anchors):  # if a dragged anchor lies on another anchor, nothing changes
             following.set_anchors(anchors)
         n = len(self.shown)
         chosen = np.array([*sampled_places(n, most), *more]) if 0 < most < n else None
@@ -528,7 +528,7 @@ class LiveAnswers:
         return maps_answer(request, n if chosen is None else len(chosen), maps, near, similar)
 
 
-FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # with more anchors than FEW, a single move hardly shows
+FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # with more anchors than FEW, moving one hardly changes a map
 
 
 def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict[str, Any]:
@@ -541,8 +541,8 @@ def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
 
 
-MOST_IN_A_PAGE = 20_000  # most rows
-_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # representations in panes
+MOST_IN_A_PAGE = 20_000  # number of rows drawn on a page whose anchors can be dragged
+_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # representations that the panes of such a page can show
 
 
 def page_units(

@@ -154,7 +154,7 @@ def matched_rows(
         first, *others = matched
         guessed = isinstance(pair.ids, GuessedIds)
         rows, n = f"{row}s", matched[first].n
-        if guessed:  # confirmed pairs are few, so the share is shown with its interval
+        if guessed:  # confirmed pairs are few, so their share is shown with its interval
             low, high = share_interval(matched[first].top1, n)
             rows = f"{n:,} confirmed pairs (95 %: {percent(low)} to {percent(high)})"
         sentences.append(

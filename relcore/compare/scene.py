@@ -177,7 +177,7 @@ def assemble_scene(
         for title, (pair, _) in titled.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
-    source, rows = spaces[0], view.rows  # indices are distinct and ascending
+    source, rows = spaces[0], view.rows  # row numbers are distinct and ascending
     ids = source.ids if len(rows) == len(source) else source.ids[rows]
     anchor_rows = source.rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
     places = np.searchsorted(rows, anchor_rows)
@@ -259,7 +259,7 @@ def comparison_scene(
         pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction)
         for pane in drawn_panes(recipe.panes, widths, recipe.reduction)
     }
-    if oriented:  # the PCA of the drawn rows of the absolute source space, (m, c)
+    if oriented:  # `reference` is the PCA of the drawn absolute rows of the source, (m, c)
         absolute = pairs.get("absolute") or pairs.get(OWN)
         if recipe.reduction.method == "pca" and absolute:
             reference = absolute[0][0]
@@ -369,7 +369,7 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
         if result is None:
             scene = comparison_scene(self, oriented=self.oriented, look=self.look)
             result = replace(scene, stars=self.stars or StarLook())
-        # The title of a pane ends with its representation.
+        # The title of a pane ends with its representation, which the file name leaves out.
         titles = [pane.title.rpartition(" · ")[0] for pane in result.panes[: result.columns]]
         name = _file_name("relscope-panes", titles)
         return scene_exportable(result, self.to_json(), name, units, about)
@@ -414,7 +414,7 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
     convention: str = "paper"
     n_queries: int | None = setting(None, low=1)
     class_agreement: bool = False
-    metrics: tuple[str, ...] = ()  # if empty, the metrics of Explore
+    metrics: tuple[str, ...] = ()  # if empty, the metrics of the page Explore
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -690,7 +690,7 @@ def _neighbours(space: LatentSpace, rows: np.ndarray, k: int) -> pa.StructArray:
     return pa.StructArray.from_arrays(lists, ["ids", "distances"])
 
 
-# The pictures of the lesson on Start.
+# The pictures of the lesson on the page Start.
 
 
 # Words at the places that a model with two dimensions could give them; some of the words are anchors.

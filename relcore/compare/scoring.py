@@ -52,8 +52,8 @@ from relcore.spaces.space import (
 )
 from relcore.spaces.split import Split
 
-MOST_KEPT_BYTES = 512 * 2**20  # larger results of a space are not cached, but computed again for each pair
-SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that only some metrics need
+MOST_KEPT_BYTES = 512 * 2**20  # larger results of a space are computed again for each pair
+SETTINGS = ("anchors", "projection", "k", "n_queries")  # settings that some metrics do not need
 Pair = tuple[int, int]
 
 
@@ -112,7 +112,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
             products = min(self.n_queries or n, n) * n * (total + 20 * len(spaces))
         elif self.anchors:
             products = n * width * (total + len(spaces) ** 2 * width)
-        if "more" in METRICS[self.metric].of:  # 50 permutations of each pair, on a sample of rows
+        # These metrics draw 50 permutations of each pair, on a sample of rows.
+        if "more" in METRICS[self.metric].of:
             products = 50 * len(spaces) ** 2 * min(n, FEATURE_ROWS) * (total / len(spaces)) ** 2
             by_chance = 0.0
         return float(products / 5e10 + by_chance)
@@ -128,8 +129,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         """
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
-        # The spaces, where rows are reordered if a space has the same ids as the first space. Then both have
-        # the same order, and pairs need no copies.
+        # The spaces. A space with the same ids as the first one gets its row order, so that their pair needs
+        # no copies.
         ordered = [spaces[0]]
         for space in spaces[1:]:
             rows = space.index.get_indexer(spaces[0].index)
@@ -189,7 +190,7 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         )
 
 
-_MOST_LISTED = 30  # most pairs in the text alternative
+_MOST_LISTED = 30  # number of pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
@@ -259,10 +260,10 @@ class RelativeCosine(MeanCosine):
 # group keep or lose their neighbours together.
 
 _CALIBRATED_ROWS = 400
-_STEPS = 9  # number of halvings of the range of noise levels
-_LEVELS = (-2.0, 2.0)  # log10 of the size of the noise, as a share of the spread
-_DRAWS = 10  # number of draws for each kind of noise
-_AROUND = 0.1  # distance of the levels of the draws from the fitted level, in log10
+_STEPS = 9  # how often the range of noise levels is halved
+_LEVELS = (-2.0, 2.0)  # range of noise levels: log10 of the noise's size as a share of the spread
+_DRAWS = 10  # number of draws of each kind of noise
+_AROUND = 0.1  # distance of the drawn noise levels from the fitted level, in log10
 _MISFIT = 0.1  # standard deviation, between kinds of noise, of the log odds of a group's agreement
 
 
@@ -371,7 +372,7 @@ def moved_beyond_noise(
 
 
 EQUAL, BY_LENGTH, ROUNDED = "of one size", "by length", "rounded"
-# Two rounded copies of a space have the same error, so this explanation is impossible with rounding.
+# By rounding, the spaces cannot both be noisy copies: two rounded copies of a space have the same error.
 _EXPLANATIONS = [
     *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
     *product((ROUNDED,), (False,), (0, 1)),
@@ -579,7 +580,7 @@ class Differences(DifferenceSettings, Task[FoundDifferences], kind="differences"
                 f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare"
                 " clusters"
             )
-        renumbered = np.full(len(names) + 1, -1)  # the last place is for −1
+        renumbered = np.full(len(names) + 1, -1)  # the last place is for the number −1, no group
         renumbered[enough] = np.arange(len(enough))
         compared, every = renumbered[compared], renumbered[numbers]
         report(1, 2, "measuring what noise would leave")
@@ -653,8 +654,8 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
     )
 
 
-SHOWN = 30  # most groups whose names can be read below the chart
-_LONGEST = 28  # most characters of the name of a group on the axis
+SHOWN = 30  # maximum number of groups whose names can be read below the chart
+_LONGEST = 28  # number of letters of a group's name on the axis
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -178,7 +178,7 @@ QUANTITIES = {
     ),
     "constant": Named("constant dimensions", help="share of the dimensions with the same number in all rows"),
 }
-_FALSE_ALARMS = 0.005  # probability of a false alarm: per quantity for all rows, and for all classes
+_FALSE_ALARMS = 0.005  # probability of a false alarm per quantity: for all rows, and for all classes together
 
 
 @dataclass(frozen=True)
@@ -208,14 +208,14 @@ class DriftVerdict:
     impossible: dict[str, str]
 
     def alarms(self, situation: str) -> list[Check]:
-        # broken rows come first, because they count in both situations
+        # Broken rows come first, because they count in both situations.
         alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
         return sorted(
             alarms,
             key=lambda one: (
                 one.measure.situation != ROWS,
                 bool(one.measure.group),
-                one.measure.quantity == "moved",  # last, because repeated rows are often out of place, too
+                one.measure.quantity == "moved",  # last, because repeated rows are often also out of place
                 one.threshold - one.sure,
             ),
         )
@@ -231,8 +231,8 @@ class DriftVerdict:
 
 QUERIES = 1000
 FEWEST_ROWS = 10
-_DRAWS = 2  # pairs of noisy versions that give the noise level
-_UNRELATED = 0.98  # versions with a churn above this share of the chance level are unrelated
+_DRAWS = 2  # number of pairs of noisy versions that give the noise level
+_UNRELATED = 0.98  # minimum churn of unrelated versions, as a share of the chance level
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,9 +465,9 @@ def shares_in_words(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
-# Texts and reports of a drift.
+# The sentences and reports of a drift.
 
-_LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much by chance
+_LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much of ρ by chance
 
 
 def drift(old: MatrixLike, new: MatrixLike, spec: DriftCheck = DriftCheck()) -> Drift:
@@ -572,9 +572,9 @@ def _low(value: float) -> str:
     return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)
 
 
-_MOST_ROWS = 20  # most rows of a table for people; classes with an alarm come first
-_LEAST = 1e-3  # least divisor of `by_severity`, because a threshold may be 0
-_NOTED = 0.02  # above this share of shift, a sentence says that a rotation also shifts
+_MOST_ROWS = 20  # number of rows of a table for people; classes with an alarm come first
+_LEAST = 1e-3  # minimum divisor of `by_severity`, because a threshold may be 0
+_NOTED = 0.02  # share of shift above which a sentence says that a rotation also shifts
 _MEANT = {
     "shift": "of the mean row",
     "scale": "of all axes alike",

@@ -29,9 +29,9 @@ from relcore.engine.engine import nearest, nearest_within, thin_svd, without_its
 from relcore.spaces.space import LatentSpace, Match, row_hashes
 
 STEPS = ("shift", "scale", "rotation", "remains")
-_ROWS = 2048  # rows per block in float64
-_NONE = 1e-30  # if the spread is below this share of the squared length, all rows are equal
-_UNCHANGED = 1e-12  # if the change is below this share of the squared size, it is float32 rounding
+_ROWS = 2048  # number of rows per block in float64
+_NONE = 1e-30  # minimum spread of rows that differ, as a share of the mean squared length
+_UNCHANGED = 1e-12  # smaller changes, as a share of the squared size, are float32 rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +91,15 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
         product += before.rows(block).T @ after.rows(block)
     left, values, right = thin_svd(product)
     rotation, sigma = left @ right, min(1.0, float(values.sum()) / size)
-    squares = np.empty((3, n))  # squared lengths of the residuals, and of the centred and uncentred new rows
+    squares = np.empty((3, n))  # squared lengths of residuals, of centred new rows and of uncentred new rows
     for block in row_blocks(n, _ROWS):
         rows = after.rows(block)
         residual = rows - sigma * b / a * (before.rows(block) @ rotation)
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
             line[block] = np.vecdot(part, part)
     squares *= n / (b**2 or 1.0)
-    # Residuals give a small rho more exactly. But in a narrower new space, they lack a part of the change.
+    # Residuals give a small rho more exactly. But in a narrower new space, residuals lack a part of the
+    # change.
     rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
     ratio = b / a
     shares, shift, cosine = np.full(len(STEPS), np.nan), np.nan, np.nan
@@ -140,7 +141,7 @@ def _shares(
 ) -> tuple[np.ndarray, float]:
     n, a, b = len(before.vectors), before.size, after.size
     moved = float(np.linalg.norm(after.mean - before.mean))
-    unexplained = rho / (1 + sigma)  # equals 1 − σ, without its cancellation
+    unexplained = rho / (1 + sigma)  # equals 1 − σ, without the cancellation of digits
     parts = np.array(
         [n * moved**2, (b - a) ** 2, 2 * a * b * max(0.0, sigma - cosine), 2 * a * b * unexplained]
     )
@@ -152,8 +153,8 @@ def _shares(
 # Changed neighbours. A neighbour counts as kept if its new distance exceeds that of the k-th neighbour by at
 # most `_TIE` times the length of the numeric noise.
 
-JITTER = 2.0**-11  # the largest relative error of rounding to float16
-_TIE = 4.0  # each of the two compared distances contains the noise of two rows
+JITTER = 2.0**-11  # largest relative error of rounding to float16
+_TIE = 4.0  # both compared distances contain the noise of two rows
 _SEEDING_ROWS = 64
 _BLOCK = 256
 
@@ -258,9 +259,9 @@ def _distance(directions: np.ndarray, base: np.ndarray, rows: np.ndarray) -> np.
 # Measures: a quantity and its noise level, for all rows or for a class.
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
-ROWS = "rows"  # instead of a situation: broken rows and dimensions count in both
+ROWS = "rows"  # stands in place of a situation: broken rows and dimensions count in both situations
 _NOISE_ROWS = 20_000
-FEWEST = 5  # fewest queries of a class for a mean
+FEWEST = 5  # minimum number of queries of a class for a mean
 Shares = dict[tuple[str, str], np.ndarray]  # (situation, quantity) → one number per query
 
 
@@ -362,11 +363,11 @@ def _rho(split: Decomposition, jitter: float, group: str, members: np.ndarray) -
 # Broken rows and dimensions. They are counted, because a mean hides a single broken row, and because churn
 # and ρ leave out missing and zero rows and treat equal rows as ties.
 
-_NAMED = 10  # most ids that are named
-_STAYED = 0.3  # limit of the median residual ÷ the size of the rows; above it, most rows changed
-_FAR = 10.0  # times the median residual
-_AWAY = 0.5  # of the size of the row, where the cosine of its old and new direction is .87
-_LONGER = 4.0  # a row is out of place if its length changed by this much more than usual
+_NAMED = 10  # maximum number of ids that are named
+_STAYED = 0.3  # maximum of median residual ÷ size of the rows; above it, most rows changed
+_FAR = 10.0  # minimum residual of a row out of place, as a multiple of the median residual
+_AWAY = 0.5  # minimum residual as a share of the row's size; the cosine of old and new is .87 there
+_LONGER = 4.0  # a row is also out of place if its length changed by this factor more than usual
 
 
 @dataclass(frozen=True)
@@ -452,7 +453,7 @@ def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.nd
     return np.zeros(len(old), dtype=bool), 0.0
 
 
-# Which rows (n,) equal an earlier row, although the two differ by more than noise in the other version.
+# Which rows (n,) equal an earlier row, although in the other version the two rows differ by more than noise.
 def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.ndarray:
     _, first, codes = np.unique(row_hashes(vectors), return_index=True, return_inverse=True)
     first, found = first[codes], np.zeros(len(codes), dtype=bool)
@@ -463,7 +464,7 @@ def _repeated_rows(vectors: np.ndarray, other: np.ndarray, jitter: float) -> np.
     return found
 
 
-# For each dimension (d,), 1.0 if it is the same in all rows, otherwise 0.
+# For each dimension (d,): 1.0 if its value is the same in all rows, otherwise 0.
 def _constant(vectors: np.ndarray) -> np.ndarray:
     return 1.0 * np.all(
         [(vectors[block] == vectors[:1]).all(axis=0) for block in row_blocks(len(vectors), _ROWS)], axis=0

@@ -78,15 +78,17 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
     return {language: tuple(table.read(language, 0, N_SENTENCES)) for language in languages}
 
 
-# Sentences of the English Wikipedia articles that gensim's wheel contains. Labels are the articles.
+# Sentences of the English Wikipedia articles that gensim's wheel contains. Their labels are the articles.
 
 _ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-# Options for classification tasks: articles on different topics, each with enough sentences.
+# For classification tasks: 16 articles, each with enough sentences.
 TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
-_RECIPE = "prose, 40 to 400 characters, 1"  # part of the store's key
+# Part of the store's key: a change of the recipe must change this text.
+_RECIPE = "prose, 40 to 400 characters, 1"
 _MARKED = tuple("=|!{}<*#:;")  # signs with which headings, tables and lists begin
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")  # empty brackets of removed templates; bold, italics
+# Empty brackets that removed templates leave; marks of bold and italics.
+_HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")
 
 
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
@@ -125,7 +127,7 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 def sentences_by_article(store: Store | None = None) -> dict[str, list[str]]:
     """The sentences of each article, by its title. Parsing takes seconds, so they are kept in the store."""
-    package = find_spec("gensim")  # importing it would take seconds
+    package = find_spec("gensim")  # importing gensim would take seconds
     path = Path((package and package.origin) or "").parent / _ARTICLES
     if not package or not path.is_file():
         raise SpaceError(
@@ -181,7 +183,7 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     if spec.source == "wikipedia":
         return wikipedia_dataset(spec, store)
     if spec.source == "parallel":
-        spec.settings()  # raises an error, because this source has no options
+        spec.settings()  # raises an error, because datasets of this source have no options
         need_one_of("language", spec.name, LANGUAGES)
         ids, sentences = (column[: spec.limit] for column in load_parallel(("id", spec.name)).values())
         return Dataset(
@@ -209,7 +211,7 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
 _BLOCK = 256
-_GAP = 16  # two wanted rows are read in one call if their numbers differ by no more than this
+_GAP = 16  # if the numbers of two wanted rows differ by at most this, one call reads both
 _READ_AT_ONCE = 4096
 
 
@@ -256,7 +258,7 @@ class ItemRows:
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
         """The cells of these rows, each after the name of its place, for error messages."""
         cells, rows = {}, self._rows[start:stop]
-        # Pictures are large, so only nearby rows are read together.
+        # Read only nearby rows together, because the rows between them are read too, and pictures are large.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
         for some in parts if len(rows) else ():
             read = self._table.read(self._column, int(some[0]), int(some[-1]) + 1)
@@ -368,7 +370,7 @@ def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     return labels
 
 
-# Folders. Those of pictures have a sub-folder for each class; in those of tables, each table is a split.
+# Folders. A folder of pictures has a sub-folder for each class. In a folder of tables, each table is a split.
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _SPLIT = re.compile(r"(train|test|val|valid|validation|dev)(?![a-z])", re.IGNORECASE)
@@ -572,8 +574,8 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
 # The list of datasets.
 
 _MOST_ENTRIES = 200
-_MOST_NUMBERS = 16  # a table with more columns of numbers holds vectors
-_LOOK_AT = 200  # number of files that decide whether a folder holds pictures
+_MOST_NUMBERS = 16  # number of columns of numbers in a table of items; with more, it holds vectors
+_LOOK_AT = 200  # maximum number of files and sub-folders that are looked at
 
 
 @dataclass(frozen=True)

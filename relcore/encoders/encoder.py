@@ -34,7 +34,7 @@ from relcore.spaces.space import LatentSpace
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Datasets: the images or texts that are encoded, called items, and the specs that name datasets.
+# Datasets: the pictures or texts to encode, called items, and the specs that name datasets.
 
 
 Kind = Literal["images", "texts"]
@@ -208,7 +208,7 @@ def _strings(items: Sequence[str]) -> np.ndarray:
     return strings
 
 
-# The paths of datasets and models on this machine.
+# Where datasets and models are on this machine.
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -257,7 +257,7 @@ def answers(url: str) -> bool:
         with suppress(OSError), urlopen(Request(url, method="HEAD"), timeout=PATIENCE):
             reached.append(True)
 
-    # This runs in a thread, because looking up the name of a host has no timeout.
+    # Runs in a thread, because looking up the name of a host has no timeout.
     thread = threading.Thread(target=ask, name="ask-network", daemon=True)
     thread.start()
     thread.join(PATIENCE + 0.5)
@@ -286,7 +286,7 @@ class Encoder(ABC):
     """
 
     kind: ClassVar[Kind]
-    version: ClassVar[int] = 1  # increased whenever a change of the code changes the vectors
+    version: ClassVar[int] = 1  # increased whenever a change of the code changes vectors
     short: ClassVar[str] = ""  # a second name on the command line
     by_length: ClassVar[bool] = False  # whether texts are sorted by length, because batches are padded
     is_offered: ClassVar[bool] = True  # whether the page Data offers the encoder
@@ -420,8 +420,8 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     )
 
 
-# Functions for pictures: decoding, thumbnails, changing a picture so that it resembles those of a dataset,
-# and vectors of colours or edges.
+# Functions for pictures: they decode a picture, make it resemble those of a dataset, and compute vectors of
+# its colours or edges.
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 # Pillow may decode only these formats; for PostScript it would start Ghostscript
@@ -531,10 +531,10 @@ def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], wher
     return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
 
 
-# `Look` has the properties that a new picture must get to resemble the pictures of a dataset.
+# `Look`: the properties that a new picture needs in order to resemble the pictures of a dataset.
 
 _LOOK_AT = 100
-_DARK, _INK = 64, 48  # of 255; dark borders are below the first, drawn pixels above the second
+_DARK, _INK = 64, 48  # brightness, 0 to 255: a dark border is below _DARK, a drawn pixel above _INK
 
 
 @dataclass(frozen=True)
@@ -606,7 +606,7 @@ def look_of(dataset: Dataset) -> Look:
     return Look(mode, size, Strokes.of(pixels) if _border(pixels) < _DARK else None)
 
 
-_LEAST_INK = 0.15  # ink removes at least this share of the paper's brightness
+_LEAST_INK = 0.15  # minimum share of the paper's brightness that ink removes
 
 
 def strokes_of(photo: Image) -> Image:
@@ -664,8 +664,8 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     return ImageOps.autocontrast(blank)
 
 
-_FINER = 8  # strokes are thickened in a picture with at most this many times as many pixels per side
-_FINEST = 256  # pixels per side
+_FINER = 8  # strokes are thickened in a picture with up to this many times the pixels per side
+_FINEST = 256  # maximum number of pixels per side of such a picture
 
 
 def _like_strokes(drawn: Image, like: Strokes) -> Image:
@@ -719,12 +719,11 @@ def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
 
 
-# `PixelComponents` computes vectors of pictures from colours or edges. It needs no labels and no pretrained
-# model.
+# `PixelComponents` computes vectors of pictures from colours or edges, without labels or a pretrained model.
 
-_SIDE, _EDGE_SIDE = 16, 32  # pixels per side after pictures are resized
+_SIDE, _EDGE_SIDE = 16, 32  # pixels per side of resized pictures, for colours and for edges
 _CELL, _ANGLES = 4, 8
-_SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # per small picture
+_SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # seconds per small picture
 
 
 @dataclass(frozen=True)
@@ -763,7 +762,7 @@ class PixelComponents(TrainedEncoder):
         rows_of, n = self._rows_of(dataset.name), 0
         total: Any = 0.0
         products: Any = 0.0
-        with threadpool_limits(1, "blas"):  # the number of threads would change the last bits
+        with threadpool_limits(1, "blas"):  # another number of threads would change the last bits
             for start, images in dataset.blocks():
                 report(start, len(dataset), f"reading {dataset.name}")
                 rows = rows_of(images)

@@ -98,9 +98,9 @@ def fetch(name: str) -> Path:
             f" {name} to {folder()}, or choose a bundled space"
         )
     try:
-        # Only the path is requested, because otherwise gensim would run code from the download.
+        # Get only the path, because otherwise gensim would run code from the download.
         return Path(gensim.downloader.load(name, return_path=True))
-    except Exception as error:  # gensim's checksum raises a bare Exception
+    except Exception as error:  # a wrong checksum raises a bare Exception
         raise SpaceError(
             f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space"
         ) from error
@@ -219,7 +219,7 @@ class TfidfSvd(TrainedEncoder):
                 " take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        # Several threads are slower for these small products, and would change the last bits.
+        # For these small products, several threads are slower, and they would change the last bits.
         with threadpool_limits(1, "blas"):
             svd = TruncatedSVD(width, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
@@ -324,7 +324,7 @@ class PooledWords(TrainedEncoder):
         arrays = {"weights": weights}
         if self.weighting == "sif":
             report(1, 2, "common direction")
-            # The first right singular vector of the rows. They are not centred, as in the paper.
+            # The first right singular vector of the rows, which are not centred, as in the paper.
             blocks = (pooling.rows(texts, weights) for _, texts in dataset.blocks())
             arrays["common"] = np.linalg.eigh(sum(rows.T @ rows for rows in blocks))[1][:, -1]
         report(2, 2, "ready")
@@ -373,7 +373,8 @@ class _Pooling:
         counts = self.counts(texts)
         n_known = np.asarray(counts.sum(axis=1)).ravel()
         counts.data *= weights[counts.indices]
-        # With all columns, SciPy would copy all vectors to float64, which takes gigabytes for some spaces.
+        # Select columns first, because SciPy copies the vectors to float64, which takes gigabytes for some
+        # spaces.
         used = np.unique(counts.indices)
         return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
 
@@ -476,7 +477,7 @@ class _GraphRows:
         try:
             self.session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
             self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # both libraries raise errors of their own
+        except Exception as error:  # both libraries have errors of their own
             reason = " ".join(str(error).split())
             raise SpaceError(
                 f"model {spec.model!r:.200}: expected an ONNX graph and its tokenizer.json, got files that"

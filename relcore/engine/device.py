@@ -23,17 +23,18 @@ from relcore.base.rows import NO_LENGTH, MappedRows, Rows, content_of, inverse_l
 Array = Any  # a NumPy array, or a tensor on the device
 T = TypeVar("T")
 
-_GATHERED = 1 << 16  # rows that are read and copied to the device at a time
-_STAGED = 1 << 25  # bytes of a piece of pinned memory; arrays are copied piece by piece
-# The rows that stay on a device. Rows of the same content are stored once for all users. The least recently
-# used rows come first.
+_GATHERED = 1 << 16  # number of rows that are copied to the device at a time
+_STAGED = 1 << 25  # bytes of a piece of pinned memory, through which arrays are copied piece by piece
+
+# Copies of rows on devices: (content, device) → rows. Equal content is stored once for all users. The least
+# recently used rows come first.
 _resident: OrderedDict[tuple[Hashable, str], Any] = OrderedDict()
 _resident_lock = RLock()
-_owners: dict[tuple[Hashable, str], set[int]] = {}  # the id() of each array that an entry copies
-_MEMORY = "memory"  # the name of the device of NumPy arrays
-_MEMORY_ROOM = 2**30  # most bytes of rows that stay in memory
+_owners: dict[tuple[Hashable, str], set[int]] = {}  # entry → the id() of each array whose copy it is
+_MEMORY = "memory"  # stands for the device of NumPy arrays
+_MEMORY_ROOM = 2**30  # maximum number of bytes of rows that stay in memory
 
-_COPYING = 4  # threads that copy memory; one thread reaches a quarter of the bandwidth
+_COPYING = 4  # number of threads that copy memory; one thread reaches a quarter of the bandwidth
 
 
 def _pieces(array: np.ndarray) -> list[slice]:
@@ -117,8 +118,7 @@ def _disown(one: int, key: tuple[Hashable, str]) -> None:
         _resident.pop(key, None)
 
 
-# The devices. Each has its own block sizes: blocks for a CPU fit into its cache, and blocks for a GPU keep it
-# busy.
+# The devices. Blocks for a CPU fit into its cache; blocks for a GPU are larger, to keep it busy.
 
 
 class NumpyDevice:
@@ -128,9 +128,9 @@ class NumpyDevice:
     """
 
     name = "cpu"
-    block_rows = 8192  # rows of a block in a pass over all rows
-    search_rows = 4096  # the products of 600 queries with this number of rows, 10 MB, stay in cache
-    threads: int | None = None  # None: as many as BLAS uses
+    block_rows = 8192
+    search_rows = 4096  # the products of these rows and 600 queries, 10 MB, stay in cache
+    threads: int | None = None  # None: as many threads as BLAS uses
 
     def __init__(self) -> None:
         self._buffers: dict[str, np.ndarray] = {}
@@ -232,7 +232,7 @@ class TorchDevice:
     out, the size of blocks is divided by `part`.
     """
 
-    threads = 2  # one thread copies rows while the other one computes
+    threads = 2  # one thread copies rows while the other computes
 
     def __init__(self, name: str = "cuda", part: int = 1) -> None:
         with extra():
@@ -255,12 +255,14 @@ class TorchDevice:
         return max(256, min(most, fitting) // self._part)
 
     def put(self, array: np.ndarray) -> Array:
-        # Torch accepts no read-only memory, such as that of a space. On the CPU it would share the memory.
+        # Torch accepts no read-only memory, such as that of a space. On the CPU, torch would share the
+        # memory.
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             keep = self.torch_name != "cpu" and array.flags.writeable and array.flags.c_contiguous
             return self._torch.from_numpy(array if keep else np.array(array)).to(self.torch_name)
-        # Pinned memory is copied six times as fast, but takes long to allocate. So the array is copied
-        # through small pinned pieces, which torch keeps. One piece is filled while another one is copied.
+        # From pinned memory, a copy is six times as fast, but allocating pinned memory takes long. So the
+        # array is copied through two small pinned pieces, which torch keeps: one is filled while the other is
+        # copied.
         kind = self._torch.from_numpy(np.empty(0, array.dtype)).dtype
         out = self._torch.empty(array.shape, dtype=kind, device=self.torch_name)
         for piece in _pieces(array):
@@ -290,14 +292,14 @@ class TorchDevice:
         return out
 
     def rows(self, X: np.ndarray) -> Array:
-        # Half precision is copied unchanged. Types that torch lacks, such as another byte order, are
-        # converted first.
+        # Copy half precision unchanged. Types that torch lacks, such as another byte order, are converted
+        # first.
         kept = X.dtype in (np.float16, np.float32) and X.dtype.isnative
         return self.put(X if kept else np.array(X, dtype=np.float32)).float()
 
     def block_on_device(self, X: Rows, block: slice) -> Array:
-        # Only read-only arrays and files may stay, because any other array could change before the next call.
-        # Rows that are too large to stay are copied block by block.
+        # Only read-only arrays and files may stay on the device, because other arrays could change before the
+        # next call. Rows that are too large to stay are copied block by block.
         if isinstance(X, self._torch.Tensor):
             return X[block]
         if not self.can_cache(X):
@@ -347,8 +349,8 @@ class TorchDevice:
     def _free(self) -> int:
         cuda = self._torch.cuda
         free = cuda.mem_get_info(self.torch_name)[0]
-        # Torch's cache counts as free, because blocks can use it. `memory_reserved` would sort all
-        # statistics, which takes a millisecond per call.
+        # Torch's cache counts as free, because blocks can use it. `memory_reserved` would take a millisecond
+        # per call.
         bytes_of = cuda.memory_stats_as_nested_dict(self.torch_name)
         return free + sum(
             sign * bytes_of.get(f"{what}_bytes", {}).get("all", {}).get("current", 0)
@@ -401,7 +403,7 @@ def preload_torch() -> None:
     """
 
     def work() -> None:
-        with suppress(Exception):  # the computation itself reports the error
+        with suppress(Exception):  # the computation itself will report the error
             if (name := torch_name()) != "cpu":
                 import torch
 
@@ -421,9 +423,9 @@ OUT_OF_MEMORY = (
     " uses the GPU, or choose device='cpu'"
 )
 _MEMORY_ERRORS = (
-    "out of memory",  # also in an AcceleratorError, if another process took the free memory
+    "out of memory",  # part of an AcceleratorError if another process took the free memory
     "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS allocates its workspace at first use
+    "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS raises this at first use, when it allocates its workspace
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_NOT_INITIALIZED",
 )
@@ -516,8 +518,8 @@ def _set_precision(torch: Any, products: str | tuple[str, str], convolutions: bo
         torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision = products
 
 
-# A block uses one BLAS thread, and as many blocks are computed at once as BLAS has threads. Thus the steps
-# between products use all cores, too.
+# Each block uses one BLAS thread, and as many blocks run at once as BLAS has threads. So the steps between
+# products also use all cores.
 
 
 def in_threads(

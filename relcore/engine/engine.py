@@ -18,11 +18,11 @@ from relcore.base.rows import NO_LENGTH, ROWS_PER_BLOCK, Rows, inverse_lengths, 
 from relcore.engine.device import Array, Device, NumpyDevice, in_threads, on_device
 
 _SAMPLED_ROWS = 64
-_SEEDING_ROWS = 64  # first rows of a space, from which `order_seed` is computed
-_PRODUCTS = 2**21  # products of queries with the rows of a block; 8 MB stay in cache
-_FEW_PRODUCTS = 2**22  # for fewer products, the CPU finishes before a GPU has the rows
-_ALIKE = 2.0**-8  # below this mean squared distance from their mean, unit rows have nearly one direction
-_GRID = 2.0**-17  # step of `on_grid`, much larger than the rounding error of products of unit rows
+_SEEDING_ROWS = 64  # number of rows from which `order_seed` is computed
+_PRODUCTS = 2**21  # number of products of queries with the rows of a block; 8 MB stay in cache
+_FEW_PRODUCTS = 2**22  # with fewer products, the CPU ends before a GPU has the rows
+_ALIKE = 2.0**-8  # mean squared distance from the mean; below it, unit rows have nearly one direction
+_GRID = 2.0**-17  # step of `on_grid`, far above the rounding error of products of unit rows
 
 
 class Nearest(NamedTuple):
@@ -68,9 +68,9 @@ def nearest(
     sample = base[:: max(1, n // _SAMPLED_ROWS)] if unit else base[:0]
     common = common_direction(sample) if unit else None
     tied = common is None and many_coincide(sample, n, k)
-    # If all rows have nearly one direction, their products differ only in the last digits of float32. The
-    # differences from a common row have the same distances from each other, and these are exact: |x − y|² =
-    # |x|² − 2 (x·y − |y|² / 2).
+    # If all rows have nearly one direction, their products differ only in the last digits of float32. So a
+    # common row is subtracted: distances stay the same and become exact. |x − y|² = |x|² − 2 (x·y − |y|² /
+    # 2).
     queries = queries if common is None else queries - common
     if (device or chosen()) == "auto" and m * n <= _FEW_PRODUCTS:
         device = "cpu"
@@ -82,7 +82,7 @@ def nearest(
         wanted, middle = where.put(queries), None if common is None else where.put(common)
 
         def add(top: TopRows | TopTensors, block: slice) -> None:
-            # Each block of rows is computed and copied to the device only once, for all queries.
+            # Each block is computed and copied to the device once, for all queries.
             own, numbers = top.device, where.put(np.arange(block.start, block.stop))
             with own.exact():
                 rows = own.block_on_device(base, block)
@@ -172,7 +172,7 @@ def order_seed(unit: np.ndarray) -> int:
     return crc32(np.ascontiguousarray(unit[:_SEEDING_ROWS]).tobytes())
 
 
-# The best rows so far. They stay on the device and are copied to the host once, at the end.
+# The best rows so far, which stay on the device until the end.
 
 
 class TopRows:
@@ -212,7 +212,8 @@ class TopRows:
             which = np.arange(len(scores))
         else:
             scores, least = scores[which], least[which]
-        flat = np.flatnonzero(scores >= least[:, None])  # much faster for one dimension than for two
+        # On a flat array, this is much faster than on a matrix.
+        flat = np.flatnonzero(scores >= least[:, None])
         place, columns = np.divmod(flat, scores.shape[1])
         self._enter((queries.start or 0) + which[place], scores[place, columns], rows[columns])
 
@@ -242,8 +243,8 @@ class TopRows:
         starts, k = np.flatnonzero(np.diff(which, prepend=-1)), self.values.shape[1]
         changed, counts = which[starts], np.diff(starts, append=len(which))
         known = 0 if np.isneginf(self.values[changed, 0]).all() else k
-        # Each query gets one line, with its current rows first. Sorting these lines takes a third of the time
-        # of sorting one long list.
+        # Each query gets one row of a matrix, with its current best rows first. Sorting the rows of this
+        # matrix takes a third of the time of sorting one long list.
         columns = np.arange(len(which)) - np.repeat(starts - known, counts)
         lines = np.repeat(np.arange(len(changed)), counts), columns
         shape = len(changed), max(k, known + counts.max())
@@ -275,7 +276,7 @@ def pseudo_random(rows: Array, seed: int) -> Array:
     """
     mixed = rows + _as_signed(_GOLDEN * (seed + 1))  # int64 overflows in the same way as uint64
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
-        # Shifting a signed number repeats its sign bit. The mask removes these bits.
+        # Shifting a signed number repeats its sign bit. The mask removes the repeated bits.
         mixed = (mixed ^ ((mixed >> shift) & ((1 << (64 - shift)) - 1))) * _as_signed(factor)
     return mixed ^ _as_signed(1 << 63)
 
@@ -289,7 +290,7 @@ def _as_signed(number: int) -> int:
     return number - (1 << 64 if number >> 63 else 0)
 
 
-_MORE = 8  # further candidates per block, so that all rows that tie with the k-th one are usually included
+_MORE = 8  # number of further candidates per block, to usually include all rows that tie with the k-th one
 
 
 class TopTensors:
@@ -308,7 +309,7 @@ class TopTensors:
         values, places = self._torch.topk(scores, min(k + _MORE, n), dim=1)
         if n > values.shape[1]:
             # Of several equal scores, topk may choose any. If the last candidate ties with the k-th, a row
-            # that was not chosen may come first in the fixed order. Such queries are sorted completely.
+            # that was not chosen may come first in the fixed order. So for such queries, all rows are sorted.
             tied = (values[:, -1] == values[:, k - 1]) & (values[:, -1] >= self.values[queries, -1])
             for query in self._torch.nonzero(tied)[:, 0].tolist():
                 order = self._order(scores[query][None], rows[None])[0, : values.shape[1]]
@@ -342,9 +343,9 @@ def top_rows(device: Device, n_queries: int, k: int, seed: int | None = None) ->
     return kind(n_queries, k, seed, device)
 
 
-# Searches in both directions: best partners, and mean similarities to nearest rows (CSLS).
+# Searches in both directions: for best partners, and for mean similarities to the nearest rows (as in CSLS).
 
-BLOCK_BYTES = 64 * 2**20  # bytes of a block of products; only one block exists at a time
+BLOCK_BYTES = 64 * 2**20  # bytes of a block of products, of which only one exists at a time
 Mask = Callable[[tuple[int, int]], np.ndarray]
 
 
@@ -370,16 +371,17 @@ def crowding(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    # This is exact and faster than partial sorting: the maxima of k or more groups of columns give a lower
-    # bound of the k largest products, and few products reach the bound.
+    # This is exact and faster than partial sorting: the k-th largest of the maxima of groups of columns is a
+    # lower limit of the k largest products, and few products reach it.
     k_rows, k_columns = min(k, len(Y)), min(k, len(X))
-    bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)  # largest maxima of each column so far
+    # The k largest group maxima of each column so far.
+    bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)
     row_parts, column_parts = [], []
     for block, products in _products(NumpyDevice(), X, Y):
         reached = np.partition(_group_maxima(products, k_rows), -k_rows, axis=1)[:, -k_rows, None]
         bound = np.sort(np.concatenate([bound, _group_maxima(products.T, k_columns).T]), axis=0)[-k_columns:]
         for parts, least in ((row_parts, reached), (column_parts, bound[0])):
-            # Searching the flat array and dividing the indices takes a quarter of the time of np.nonzero.
+            # A flat search and a division of the indices take a quarter of the time of np.nonzero.
             rows, columns = np.divmod(np.flatnonzero(products >= least), len(Y))
             parts.append((rows + block.start if parts is row_parts else columns, products[rows, columns]))
     return _top_means(row_parts, len(X), k_rows), _top_means(column_parts, len(Y), k_columns)
@@ -462,7 +464,7 @@ def mean_of_nearest(
     queries.
     """
 
-    if crowd:  # one more coordinate subtracts the half of this mean product from the products of a key
+    if crowd:  # one more coordinate subtracts half the mean product of each key
         crowded = crowding(queries, keys, crowd)[1] / 2
         queries, keys = np.column_stack([queries, np.ones(len(queries))]), np.column_stack([keys, -crowded])
     near = nearest(queries, keys.astype(np.float32), k, unit=False).rows
@@ -492,13 +494,12 @@ def _top_mean(products: Array, k: int) -> Array:
     return np.partition(products, -k, axis=1)[:, -k:].mean(axis=1)
 
 
-# Linear algebra on the chosen device: solvers, and products and moments of many rows, which are computed
-# block by block.
+# Linear algebra on the chosen device: solvers, and blockwise products and moments of many rows.
 
-_IN_CACHE = 2**17  # numbers of a block that stays in the cache (half a megabyte)
-_CONDITIONED = 1e-8  # if the squared inverse condition number is smaller, eigenvalues lose too many digits
-_SAFE_CHOLESKY = 1e-6  # the smallest inverse condition number for a Cholesky decomposition
-_FEW = 2**14  # most numbers of a matrix that is solved on the CPU
+_IN_CACHE = 2**17  # number of values in a block that stays in the cache (half a megabyte)
+_CONDITIONED = 1e-8  # minimum squared inverse condition number; below it, eigenvalues lose too many digits
+_SAFE_CHOLESKY = 1e-6  # minimum inverse condition number for a Cholesky decomposition
+_FEW = 2**14  # maximum number of values in a matrix that is solved on the CPU
 
 
 class Moments(NamedTuple):
@@ -547,8 +548,8 @@ class Engine:
         the shortest one."""
 
         def by_torch(torch: Any, A: Any, B: Any) -> Any:
-            # On a GPU, torch's least squares need full rank, so the singular values that NumPy drops are
-            # dropped first.
+            # On a GPU, torch's least squares need full rank, so first drop the singular values that NumPy
+            # would drop.
             left, values, right = torch.linalg.svd(A, full_matrices=False)
             real = values > torch.finfo(A.dtype).eps * max(A.shape) * values[0]
             return right.T @ (torch.where(real, 1 / values, 0)[:, None] * (left.T @ B))
@@ -649,7 +650,7 @@ class Engine:
         already be on the device.
         """
         sides = (X,) if Y is None else (X, Y)
-        # Rows are first centred by the mean of a sample, so that products in float32 keep their digits.
+        # First subtract the mean of a sample, so that products in float32 keep their digits.
         step = max(1, len(X) // ROWS_PER_BLOCK)
         centres = [_on_host(side[::step]).mean(axis=0, dtype=np.float64) for side in sides]
 
@@ -685,7 +686,7 @@ class Engine:
         def on(where: Device) -> list[np.ndarray]:
             width = X.shape[1]
             size = where.rows_at_once(where.block_rows, 16 * width)
-            # Blocks are so small that they are still in the cache when NumPy uses them a second time.
+            # Blocks are so small that they are still in the cache when NumPy uses them again.
             size = min(size, max(1, 4 * _IN_CACHE // width)) if isinstance(where, NumpyDevice) else size
             blocks = list(row_blocks(len(X), size))
 
@@ -747,9 +748,8 @@ class _MomentSums:
 
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
     """`Engine.rotation`, computed by the module `xp` (NumPy or torch)."""
-    # The eigenvectors of AAᵀ take a third of the time of a singular value decomposition of A. The condition
-    # number of AAᵀ is the square of that of A, so this is precise only if the square is far below 1 / the
-    # precision of float64.
+    # The eigenvectors of AAᵀ take a third of the time of a singular value decomposition of A. But AAᵀ has the
+    # squared condition number of A, so they are precise only if it is far below 1 / the precision of float64.
     wide = A if A.shape[0] <= A.shape[1] else A.T
     squares, vectors = xp.linalg.eigh(wide @ wide.T)
     if squares[0] > _CONDITIONED * squares[-1]:
@@ -764,7 +764,7 @@ def _shrunk(xp: Any, A: Array, ridge: float, power: float) -> tuple[Array, Array
     wide = A.shape[0] <= A.shape[1]
     values, vectors = xp.linalg.eigh(A @ A.T if wide else A.T @ A)
     powers = (values.clip(0) + ridge) ** power
-    # f(A Aᵀ) A = A f(AᵀA), so only the smaller of A Aᵀ and AᵀA must be decomposed.
+    # f(A Aᵀ) A = A f(AᵀA), so it suffices to decompose the smaller of A Aᵀ and AᵀA.
     return (vectors * powers @ (vectors.T @ A) if wide else A @ (vectors * powers) @ vectors.T), values
 
 
@@ -801,10 +801,10 @@ def _map_on_cpu(
     shift: np.ndarray | None,
     out: np.ndarray,
 ) -> np.ndarray:
-    # One buffer holds the centred and scaled rows, and the product is written directly to the result. Thus no
-    # pass over the result is needed and no memory is allocated, which would take as long as a pass. Blocks
-    # are large, because each product waits for all its threads. If the result is narrow, as for a map, the
-    # result is scaled and not the rows.
+    # One buffer holds the centred and scaled rows, and the product is written directly into the result. So
+    # the result needs no further pass and no new memory, which would take as long as a pass. Blocks are
+    # large, because each product waits for all its threads. If the result is narrow, as for a map, it is
+    # scaled instead of the rows.
     width, narrow = X.shape[1], matrix.shape[1] < X.shape[1]
     size = max(1, _IN_CACHE // width) if narrow and unit else 2 * ROWS_PER_BLOCK
     buffer = np.empty((min(len(X), size), width), dtype=np.float32)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 _lock = Lock()
-_threads: list[int] = []  # torch's earlier number of threads, for each active `one_thread`
-_deterministic: list[tuple[bool, bool]] = []  # the earlier settings, for each active `reproducible`
+_threads: list[int] = []  # torch's number of threads before each active `one_thread`
+_deterministic: list[tuple[bool, bool]] = []  # torch's settings before each active `reproducible`
 
 
 @contextmanager
@@ -32,9 +32,9 @@ def one_thread() -> Iterator[None]:
     """
     import torch
 
-    # Each Python thread has its own setting, and a new thread starts with the setting that was set last. So
-    # each block sets 1 in its thread, and restores the setting that the first active block found. A later
-    # block may find only the 1 that the first block set.
+    # Each Python thread has its own setting; a new thread starts with the setting that was set last. So each
+    # block sets 1 in its thread and restores the setting that the first active block found, because a later
+    # block may find the 1 of the first.
     with _lock:
         _threads.append(_threads[0] if _threads else torch.get_num_threads())
         torch.set_num_threads(1)
@@ -72,7 +72,7 @@ def reproducible(random_state: int, *, strict: bool = True) -> Iterator[None]:
     """
     import torch
 
-    # The sums of cuBLAS are repeatable only with a workspace of fixed size. It reads this setting at its
+    # The sums of cuBLAS are repeatable only with a workspace of fixed size. cuBLAS reads this setting at its
     # first product.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     precise = full_precision(torch, torch_name().partition(":")[0])
@@ -84,9 +84,9 @@ def reproducible(random_state: int, *, strict: bool = True) -> Iterator[None]:
 def _deterministic_algorithms(strict: bool) -> Iterator[None]:
     import torch
 
-    # These are settings of the process. The last block that ends restores the settings that the first block
-    # found. Torch's deterministic mode also fills new memory, which costs a kernel each time. It is not
-    # needed, because all memory that is read here was written before.
+    # These settings hold for the process. The last block that ends restores what the first block found.
+    # Torch's deterministic mode also fills new memory, which costs a kernel each time. That is not needed,
+    # because here all memory is written before it is read.
     filled = torch.utils.deterministic
     with _lock:
         _deterministic.append(
@@ -125,7 +125,7 @@ def train_epoch(
     return float(total)
 
 
-_RUNS_BEFORE_RECORDING = 3  # in the first runs, libraries prepare themselves, which cannot be recorded
+_RUNS_BEFORE_RECORDING = 3  # libraries prepare themselves in these runs, which cannot be recorded
 
 
 class Steps:
@@ -155,7 +155,7 @@ class Steps:
             self._record(batch)
         self._runs[n] += 1
         if n in self._recorded:
-            # A graph always reads its batch from the same place in memory.
+            # A recorded graph always reads its batch from the same place in memory.
             place, replay = self._recorded[n]
             place.copy_(batch)
             replay()
@@ -182,7 +182,7 @@ class Steps:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        # A fused optimiser keeps its state on the GPU in any case, but without this flag torch warns.
+        # A fused optimiser keeps its state on the GPU anyway, but without this flag torch warns.
         for group in self.optimiser.param_groups:
             group["capturable"] = capturable
 

@@ -17,7 +17,7 @@ from relcore.base.errors import SpaceError
 from relcore.base.numbers import general, in_cell
 from relcore.figures.style import Theme, cell_color
 
-GREY = -1  # the colour of items that are drawn only for comparison
+GREY = -1  # colour number of items that are drawn only for comparison
 
 # Charts of lines with bands, and charts of points with names.
 

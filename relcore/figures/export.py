@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Reading the recipe in the file of a figure, in one pass over its bytes.
+# Read the recipe in the file of a figure, in one pass over its bytes.
 
 KEY = "relscope-recipe"
 _PNG = b"\x89PNG\r\n\x1a\n"
-# possessive quantifiers, so that no file can cause long backtracking
+# Possessive quantifiers, so that no file can cause long backtracking.
 _KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)
 _ELEMENT = re.compile(rb'<(metadata|script)\b[^<>]{0,200}\bid="relscope-recipe"[^<>]{0,200}>')
 
@@ -92,7 +92,7 @@ def _recipe_text(data: bytes) -> str | bytes | None:
     if start.startswith(_PNG):
         return next(_png_texts(data), None)
     if start.startswith(b"%PDF"):
-        # The keywords of a PDF file: the first string after "Keywords", up to its first unescaped bracket.
+        # The keywords in a PDF file: the first string after "Keywords", up to its first unescaped bracket.
         keywords = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
         return keywords and b"\\".join(part.replace(b"\\", b"") for part in keywords[1].split(b"\\\\"))
     if start.startswith(b"{"):
@@ -136,7 +136,7 @@ MEDIA_TYPES = {
     "py": "text/x-python",
 }
 KINDS = tuple(MEDIA_TYPES)
-_LONG = 2000  # a script shows settings with more characters after the others
+_LONG = 2000  # in a script, settings with more characters come last
 _SCRIPT = """\
 # Draws the figure {name} again. Run it in the folder of your data, or give that folder as FOLDER:
 #     PATH/TO/RELSCOPE/.venv/bin/python {name}.py FOLDER
@@ -232,7 +232,7 @@ class Exportable:
             )
         if kind not in KINDS:
             raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
-        try:  # as ASCII, which every format stores unchanged
+        try:  # JSON in ASCII is stored unchanged by every format
             text = None if recipe is None else json.dumps(dict(recipe), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise SpaceError(
@@ -270,7 +270,7 @@ class Exportable:
             full_html=False,
             auto_play=False,
             include_plotlyjs=True,  # inlined, so that the page works without a network
-            div_id=f"relscope-{self._slug}",  # the default id is random, so bytes would differ
+            div_id=f"relscope-{self._slug}",  # a fixed id, because a random one would change the bytes
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
         # Plotly compiles code for WebGL, so the policy must allow that.

@@ -62,7 +62,7 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import COLUMN, PAPER, POINT, Style, Theme, mix_colors, ramp_of, text_on
 
-_SMALLEST = 4.5  # smallest size of a letter, in points
+_SMALLEST = 4.5  # minimum size of a letter, in points
 _lock = threading.RLock()
 _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
@@ -78,7 +78,7 @@ def write(
     with settings(style), BytesIO() as file:
         figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
         written = file.getvalue()
-    # Matplotlib copies texts into comments of an SVG file, where control characters make the XML invalid.
+    # Matplotlib copies texts into comments of SVG files, where control characters make the XML invalid.
     return harmless(written.decode()).encode() if kind == "svg" else written
 
 
@@ -197,7 +197,7 @@ def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style)
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
     margins = np.zeros(4)
-    for _ in range(4):  # labels depend on the space between the margins; margins only grow
+    for _ in range(4):  # labels depend on the space between the margins, so a few rounds; margins only grow
         box, tight = axes.get_window_extent(), axes.get_tightbbox()
         needed = np.array([box.x0 - tight.x0, box.y0 - tight.y0, tight.x1 - box.x1, tight.y1 - box.y1])
         margins = np.maximum(margins, needed / figure.dpi + pad + [0, below + pad, 0, 0])
@@ -221,7 +221,8 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
             axes.text(*place, text, bbox={"color": theme.surface, "pad": 0.5}, **look)
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
         for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
-            above = rank % 2 == 0  # alternate above and below, so that names of nearby points do not overlap
+            # Names alternate above and below, so that those of nearby points do not overlap.
+            above = rank % 2 == 0
             look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
             place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
             axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
@@ -231,7 +232,7 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
         return _fit_around(figure, axes, [], style)
 
 
-_MOST_MAPS = 12  # most maps on one page
+_MOST_MAPS = 12  # number of maps on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
@@ -243,7 +244,7 @@ def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
     rows = -(-len(shown) // (2 if style.width < 5 else 4))
     columns = -(-len(shown) // rows)
     side, above = style.width / columns, 1.8 * style.line
-    size = (style.font_size - 2) / 72 / (side - 0.06)  # size of a letter, as a share of the map
+    size = (style.font_size - 2) / 72 / (side - 0.06)  # height of a letter, as a share of the map
     names, places = moving.named((0.6 * size, 1.2 * size))
     with settings(style):
         figure = _blank_figure(style, rows * (side + above))
@@ -471,7 +472,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
     with settings(style):
         models = min(len(scene.panes), scene.columns)
         columns = min(models, 2) if style.width <= COLUMN else models
-        lines = -(-models // columns)  # lines of panes for each representation
+        lines = -(-models // columns)  # number of rows of panes for each representation
         rows = lines * -(-len(scene.panes) // models)
         line, scales = style.line, scales_of(scene)
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
@@ -508,8 +509,8 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
 def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float]) -> None:
     theme, (wide, high), colors = style.theme, size, row_colors(scene, style.theme, i)
     points, solid = seen(scene.panes[i].coordinates, scene.turn), scene.panes[i].coordinates.shape[1] == 3
-    # Rows without a class are drawn first. The other rows are drawn from far to near, or in random order, so
-    # that no class hides another one.
+    # Rows without a class are drawn first. The others follow from far to near, or in random order, so that no
+    # class hides another.
     order = (
         np.argsort(points[:, 2], kind="stable") if solid else np.random.default_rng(0).permutation(len(scene))
     )
@@ -568,7 +569,7 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
     ]
     edges = [np.append(middle, middle[-1] + side) - side / 2 for middle in middles]
     bins, *_ = np.histogram2d(*points.T, bins=edges)
-    if (bins**2).sum() < 3 * len(points):  # an average row has fewer than two others in its bin
+    if (bins**2).sum() < 3 * len(points):  # on average, the bin of a row holds fewer than two others
         return
     dense = gaussian_filter(bins, 2.4)
     falling = np.sort(dense, axis=None)[::-1]
@@ -585,7 +586,7 @@ def _write_names(
     sizes = {
         True: style.font_size - 1.5 - smaller,
         False: style.font_size - 0.5 - smaller,
-    }  # font sizes: of anchors, of others
+    }  # font sizes of anchors (True) and of other names
     look = {"fontweight": "bold", "ha": "center", "va": "center", "transform": axes.transAxes}
 
     @cache

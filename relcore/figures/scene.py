@@ -17,15 +17,16 @@ from relcore.base.text import encodable
 from relcore.figures.charts import overlapping
 from relcore.figures.style import Theme, rgb
 
-# Viridis without its two ends, one of which is hard to see on dark pages, and the other on white pages.
+# Viridis without its two ends: one is hard to see on dark pages, the other on white pages.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
 STEPS = 64  # number of colours of a scale
 PARTS = 8  # number of parts of a colour bar; each part can be hidden or selected
-EDGES = (1, 99)  # percentiles at the ends of a scale, which limit the effect of outliers
+EDGES = (1, 99)  # percentiles at the ends of a scale, so that outliers do not stretch it
+
 # A scale of positive numbers is logarithmic if its upper end is at least this many times their median.
 _LOGARITHMIC = 10
 _TICKS = 5
-NONE = ""  # the name that stands for rows without a class
+NONE = ""  # stands for the class of rows without a class
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,8 @@ class Pane:
 
 
 BINS = 32  # number of bins of a facet of numbers
-NO_CODE = 255  # code of a row with neither a number nor a class
-SELECTED_ROWS = "selected rows"  # the column of a condition whose classes are ids of rows
+NO_CODE = 255  # stands for rows with neither a number nor a class
+SELECTED_ROWS = "selected rows"  # the column of a condition that lists ids of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +277,7 @@ class Clusters:
     names: tuple[str, ...]
 
 
-# The first view of a map in three dimensions, a rotation that makes depth visible. It equals FACING in
+# The first view of a map in three dimensions: a rotation that makes depth visible. It equals FACING in
 # solid.js.
 FACING = (0.8253, 0.0, -0.5646, -0.2199, 0.9211, -0.3214, 0.5201, 0.3894, 0.7602)
 
@@ -421,8 +422,8 @@ def _color_column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
 
 # Sizes and labels of the marks: legend, points and stars.
 
-NUMBERED = 40  # with more stars, their numbers would hide the points
-NAMED = 24  # most names in a legend
+NUMBERED = 40  # maximum number of numbered stars; more numbers would hide the points
+NAMED = 24  # maximum number of names in a legend
 OTHER = "other"
 
 
@@ -477,12 +478,12 @@ def anchor_key(scene: Scene) -> list[str]:
 
 # Names on maps: those of anchors, and those of classes and clusters at their medians.
 
-_LETTERS, _ANCHOR_LETTERS = 30, 14  # most letters of a name
+_LETTERS, _ANCHOR_LETTERS = 30, 14  # maximum number of letters of a name, and of an anchor's name
 _MOST_RINGS, _MOST_HEAPS = 24, 40
-_HEAP_STEPS = 65_535  # steps along an axis; rows on the same steps count as being on one spot
-_LOOKED_UNDER = 80  # most rows of a group that are checked for being under its name
-_COVERED = 0.25  # largest share of these rows that a name may cover
-_LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of the name of a group above its median
+_HEAP_STEPS = 65_535  # steps along an axis; rows on the same step of both axes count as one spot
+_LOOKED_UNDER = 80  # maximum number of rows of a group that are checked for being under its name
+_COVERED = 0.25  # maximum share of the checked rows that a name may cover
+_LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of a name above the median, in lines of text
 
 
 @dataclass(frozen=True)
@@ -494,7 +495,7 @@ class MapName:
     color: str
     x: float
     y: float
-    heap: bool = False  # whether the text is the number of rows on one spot
+    heap: bool = False  # whether the text states the number of rows on one spot
 
 
 def map_names(
@@ -572,7 +573,7 @@ def map_names(
     for row, n in _heaps(scene, pane) if scene.named else ():
         beside(row, f"{n:,} rows here", "", 0.2 * line, heap=True)
     for row, text in zip(anchors.tolist(), labels, strict=False):
-        if row not in ringed or text.isdigit():  # ringed rows have their name already
+        if row not in ringed or text.isdigit():  # ringed rows already have their name
             beside(row, text, "", star / 2)
     return names
 
@@ -602,7 +603,7 @@ def _group_labels(scene: Scene, pane: int, theme: Theme) -> list[tuple[int, str,
     come before clusters, and large groups before small ones."""
     coloring, coordinates = scene.coloring(pane), np.asarray(scene.panes[pane].coordinates)
     categories, ramp = np.asarray(coloring.categories), bool(coloring.colors)
-    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # the classes are single ids
+    mute = scene.mute and set(coloring.names) <= set(scene.ids)  # whether the classes are single ids
     classes = np.where(scene.shown & (not ramp) & (not mute), categories, -1)
     names, colors = coloring.names, coloring.palette(theme)
     wanted = [

@@ -33,8 +33,8 @@ _HOVER = "%{hovertext}<extra></extra>"
 _ABOVE_EDGE = {"y": 0.01, "yanchor": "bottom"}  # position of a legend
 _ON_PAPER = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
 _MARGIN = {"l": 64, "r": 16, "t": 16, "b": 96}
-_WIDE = 110  # most letters in a line of a note
-_FEW = 40  # a line of at most this many points gets markers
+_WIDE = 110  # maximum number of letters in a line of a note
+_FEW = 40  # lines of at most this many points get markers
 
 
 def plain_text(text: object) -> str:
@@ -116,7 +116,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         ticks = lines.log_ticks
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
     xs = {x for line in lines.lines for x in line.x}
-    if lines.counts and len(xs) <= 15:  # if there are few whole numbers, Plotly also labels halves
+    if lines.counts and len(xs) <= 15:  # for few whole numbers, Plotly would also label halves
         figure.update_xaxes(tickformat="d", dtick=1 if max(xs) - min(xs) <= 10 else None)
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
@@ -238,8 +238,8 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     for (x, y), text in diagram.line_texts():
         figure.add_annotation(x=x, y=y, text=plain_text(text), **look)
     middle, wide = (diagram.points.max(0) + diagram.points.min(0)) / 2, np.ptp(diagram.points, 0)
-    half = 0.59 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # leave room for names beside points
-    look = {"visible": False, "constrain": "domain"}  # a window that changes its size keeps the ranges
+    half = 0.59 * np.maximum(wide, 0.35 * max(wide.max(), 1e-9))  # room for names beside points
+    look = {"visible": False, "constrain": "domain"}  # if the window changes its size, ranges stay
     figure.update_xaxes(range=[middle[0] - half[0], middle[0] + half[0]], **look)
     figure.update_yaxes(range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x", **look)
     return figure
@@ -253,7 +253,7 @@ def _sides(x: np.ndarray) -> list[str]:
 
 
 _MAP_LETTER = (0.023, 0.046)  # width and height of a letter, as shares of a map that is 350 pixels wide
-_MOST_NAMED = 64  # a slider shows its names if there is room: at most this many steps × longest name
+_MOST_NAMED = 64  # limit of steps × longest name; above it, a slider hides its names
 _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-in-out"}}
 
 
@@ -302,7 +302,7 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
                     ],
                     "pad": {"t": 18, "l": 24, "r": 24},
                     "currentvalue": {"font": {"size": 14, "color": theme.text}, "xanchor": "left"},
-                    # many names, and long names, would overlap, so they are hidden
+                    # Many or long names would overlap, so they get the colour of the page.
                     "font": {"size": 11, "color": theme.muted}
                     if (len(titles) - 1) * max(map(len, titles)) <= _MOST_NAMED
                     else {"size": 1, "color": theme.surface},
@@ -316,8 +316,8 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
 
 # Heat maps side by side.
 
-_SIGN = 7.2  # width of a letter of size 13 in pixels
-_BAR, _BETWEEN = 84, 26  # pixels for the scale at the right; pixels between panels
+_SIGN = 7.2  # pixels: width of a letter of size 13
+_BAR, _BETWEEN = 84, 26  # pixels: width of the scale at the right; distance between panels
 _LONGEST = 24
 _TOOLS = ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]
 
@@ -360,7 +360,7 @@ def matrices_figure(
         clickmode="event+select",
         dragmode=False,
     )
-    shapes = []  # they are added at the end, because adding them one by one is much slower
+    shapes = []  # added at the end, because adding shapes one by one is much slower
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (cell * most + room.head) + room.head) / total
@@ -401,14 +401,14 @@ class _Room:
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
-        # The next two are shares of the width without the row names at the left: Plotly reserves space for
-        # these.
+        # The next two are shares of the width without the row names at the left, for which Plotly reserves
+        # space.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 
     def domain(self, column: int) -> tuple[float, float]:
         left = column * (self.wide + self.gap)
-        return left, min(1.0, left + self.wide)  # Plotly rejects values that rounding puts above 1
+        return left, min(1.0, left + self.wide)  # Plotly rejects values above 1, even by rounding
 
 
 def _matrix_axes(
@@ -426,7 +426,7 @@ def _matrix_axes(
         names = [f"<b>{number}</b>" for number in range(1, n_columns + 1)]
     elif not any(isinstance(name, str) for name in panel.columns):
         every = label_step(n_columns, room.panel / (_SIGN * (longest + 1)))
-    if not broken and not by_number and every == 1:  # labels that are words must all be shown
+    if not broken and not by_number and every == 1:  # words are all shown, vertically if there is no room
         turned = (longest + 1) * _SIGN > room.cell and longest > 2
     x = {"range": [-0.5, n_columns - 0.5], "side": "top", "domain": room.domain(column), "automargin": False}
     x |= {"tickvals": list(range(0, n_columns, every)), "ticktext": names[::every]}

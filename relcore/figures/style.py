@@ -10,11 +10,10 @@ from relcore.base.settings import setting
 
 # Colours of classes that colour-blind readers can tell apart. The first six are those of Okabe and Ito (2008,
 # "Color Universal Design"), without yellow (too pale on white) and black (used for text). Then come those of
-# Paul Tol ("Colour Schemes", SRON technical note 09-002), in an order in which each differs as much as
-# possible from those before it. The dark theme has other colours in place of blue and indigo, which are hard
-# to see on it.
+# Paul Tol ("Colour Schemes", SRON technical note 09-002), ordered so that each differs as much as possible
+# from those before it. The dark theme replaces blue and indigo, which are hard to see on it.
 
-SEQUENTIAL = "viridis"  # these names are the same in Plotly and Matplotlib
+SEQUENTIAL = "viridis"  # a name that Plotly and Matplotlib both know
 DIVERGING = "PuOr"
 
 _OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -106,7 +105,7 @@ DARK = Theme(
 
 
 POINT = 1 / 72  # inches
-COLUMN, PAGE = 3.25, 6.75  # inches: width of one of two columns; width of the text
+COLUMN, PAGE = 3.25, 6.75  # inches: width of one of two columns, and of both
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ class Style:
 PAPER = Style()
 
 
-# Colours of heat maps: a ramp of one hue, and the colour of text on it.
+# Colours of heat maps: a ramp of one hue, and the colour of the text on it.
 
 _INKS = ("#0b0c12", "#ffffff")
 _RAMPS = {

@@ -41,7 +41,7 @@ from relcore.files.formats import (
 
 _TEXTS = ("ids", "labels", "counts")
 _PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
-_LONGEST_HEADER = 10_000  # most bytes of a .npy header
+_LONGEST_HEADER = 10_000  # number of bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -132,7 +132,8 @@ class Npy(Format):
                 )
             (n, d), by_columns = (request.rows(path, *shape), shape[1]), fortran and 1 not in shape
             whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F") if by_columns else None
-            for rows in in_blocks(n, d * dtype.itemsize):  # not mapped: a truncated map kills a process
+            # Read without a memory map, which kills the process if the file is truncated.
+            for rows in in_blocks(n, d * dtype.itemsize):
                 m = rows.stop - rows.start
                 block = whole[rows] if by_columns else np.fromfile(stream, dtype, m * d).reshape(m, d)
                 yield float32(block, path.name)
@@ -192,7 +193,7 @@ class Npz(Format):
                 for some in in_blocks(n, d * dtype.itemsize):
                     content = stream.read((some.stop - some.start) * d * dtype.itemsize)
                     yield float32(np.frombuffer(content, dtype).reshape(-1, d), what)
-                if n == rows:  # reading a member to its end verifies its checksum
+                if n == rows:  # the last bytes of a member verify its checksum
                     stream.read()
             return texts
 
@@ -280,7 +281,7 @@ class Safetensors(Format):
             columns["counts"] = file.get_slice("counts")[:n]
         if "ids" not in columns and OF_TOKENS.fullmatch(main):
             columns["tokens"] = [main, rows]
-        with path.open("rb") as stream:  # safe_open has checked the header
+        with path.open("rb") as stream:  # `safe_open` has already checked this header
             length = int.from_bytes(stream.read(8), "little")
             begin = 8 + length + msgspec.json.decode(stream.read(length))[main]["data_offsets"][0]
         tensor = file.get_slice(main)
@@ -293,7 +294,7 @@ class Safetensors(Format):
         n = request.rows(path, n, d)
         halves = np.memmap(path, "<u2", "r", begin, (n, d)) if kind == "bfloat16" else None
         for rows in in_blocks(n, 8 * d):
-            if halves is not None:  # NumPy has no bfloat16
+            if halves is not None:  # NumPy has no bfloat16, so these numbers are read as whole numbers
                 yield (halves[rows].astype(np.uint32) << 16).view(np.float32)
             else:
                 yield float32(tensor[rows], f"{path.name}, tensor {main!r:.60}")
@@ -328,7 +329,7 @@ class Torch(Format):
         try:
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:
-            if "eights" not in str(error):  # torch advises weights_only=False, which is unsafe
+            if "eights" not in str(error):  # torch would advise weights_only=False, which is unsafe
                 raise
             raise SpaceError(
                 f"{path.name}: expected tensors, lists and texts, got other objects, which could run code;"
@@ -376,7 +377,7 @@ class Faiss(Format):
         return Description({"": (index.ntotal, index.d)}, "")
 
     def blocks(self, path: Path, request: Request) -> Blocks:
-        n = request.rows(path, *self.describe(path).shape)  # raises before the index is in memory
+        n = request.rows(path, *self.describe(path).shape)  # raises an error before the index fills memory
         index = open_faiss(path)
         ids = faiss_ids(path, index)
         for rows in in_blocks(n, 4 * index.d):
@@ -544,8 +545,8 @@ def _relative_path(name: str, path: Path, suffixes: Sequence[str]) -> PurePosixP
 
 # Read word vectors of word2vec, fastText and GloVe from .bin, .vec and .txt files, plain or gzipped.
 
-_FREE = 32 << 20  # bytes that any file may unpack to
-_MOST_TIMES = 50  # largest ratio of compression; vectors as text reach 2 to 3, a repeated byte 1,030
+_FREE = 32 << 20  # bytes that any file may unpack to, whatever the ratio
+_MOST_TIMES = 50  # maximum ratio of compression; vectors as text reach 2 to 3, a repeated byte 1,030
 _HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
@@ -554,12 +555,12 @@ _BLOCK = 1 << 20
 _LONGEST_WORD = 1 << 16
 _WORDS_AHEAD = 10
 _LONGEST_LINE = 1 << 24
-_MOST_BLANK = 100_000  # most consecutive blank lines
+_MOST_BLANK = 100_000  # number of consecutive blank lines
 _LINES_AT_ONCE = 2_000
 _BYTES_AT_ONCE = 1 << 25
-_COLUMNS_AT_ONCE = 20_000  # wider rows are parsed line by line: Arrow creates an object per column
+_COLUMNS_AT_ONCE = 20_000  # above this width, lines are parsed one by one: Arrow creates an object per column
 
-Line = tuple[int, bytes]  # the number and the bytes of a line
+Line = tuple[int, bytes]  # the number and the bytes of a line of text
 
 
 class _Unpacked(io.RawIOBase):
@@ -640,7 +641,8 @@ class Word2VecBinary(_WordVectors):
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _trailing_data(path, n)
-            # If a limit stops the reading early, only the next words can reveal that the header's d is wrong.
+            # If a limit stops the reading early, only the words after it can reveal that the header's d is
+            # wrong.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:
@@ -692,7 +694,7 @@ class Word2Vec(_WordVectors):
         with _opened(path) as stream:
             stream.readline(_LONGEST_LINE)
             sample = stream.read(4096)
-        # Numbers as text are printable. Among a thousand binary floats, some byte is a control character.
+        # Numbers as text are printable, but of a thousand binary floats some byte is a control character.
         binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
         return (yield from (Word2VecBinary if binary else Word2VecText)().blocks(path, request))
 
@@ -730,8 +732,8 @@ def _batch(lines: Iterator[Line], most: int) -> list[Line]:
 
 
 def _parse(batch: list[Line], d: int, path: Path) -> tuple[list[str], np.ndarray]:
-    # If no word contains a space, all lines are parsed at once. Otherwise they are parsed one by one, which
-    # finds the faulty line.
+    # If no word contains a space, parse all lines at once. Otherwise parse them one by one, to find the
+    # faulty line.
     words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
     joined = b"\n".join(words)
     plain = b"" not in words and b"\r" not in joined and b"\0" not in joined

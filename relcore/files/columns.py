@@ -168,7 +168,7 @@ def assign(name: str, values: Sequence[ColumnValues], choices: Choices = NO_CHOI
         columns[index] = _index(values[index], has_ids, any(item.reason == TEXT_OR for item in others))
         has_ids = has_ids or columns[index].role == "ids"
     if run := _numbered_run(columns):
-        # If a year or a price beside v0 … v95 were a dimension, it would dominate every distance.
+        # A year or a price beside v0 … v95 is no dimension: it would dominate every distance.
         reason = f"{OUTSIDE}{names[run[0]]} … {names[run[-1]]}"
         for place in {i for i, column in enumerate(columns) if column.role == "dimension"} - {*run}:
             columns[place] = Column(names[place], "left out", reason)
@@ -287,7 +287,7 @@ _LABEL_NAMES = (
 )
 _LABEL_ENDINGS = ("_label", "_class", "_category")
 _PICTURE = re.compile(r".+\.(png|jpe?g|webp|gif|bmp|tiff?)", re.IGNORECASE)
-_LONG = 25  # characters; a longer text is not just a name
+_LONG = 25  # maximum number of characters of a text that is just a name
 _MOST_CLASSES = 50
 
 
@@ -362,7 +362,7 @@ def assign_metadata(
 # Overviews of tables, for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
-_FEW = 4  # longer series of columns of one role are listed in one line
+_FEW = 4  # longer series of columns of one role get one line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
@@ -402,6 +402,6 @@ def _read_as(role: Role, n: int, table: Columns) -> str:
         return "⚠ unclear"
     if role == "dimension" and len(table.places("dimension")) == 1 and table.dimension != 1:
         return "dimensions" if table.dimension is None else f"{table.dimension:,} dimensions"
-    if role == "left out":  # the app still colours and filters by such a column
+    if role == "left out":  # the app still colours and filters by a column that is left out
         return "further column" if n == 1 else f"{n:,} further columns"
     return role if n == 1 else f"{n:,} dimensions" if role == "dimension" else f"{n:,} {role}"

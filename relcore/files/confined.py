@@ -36,7 +36,7 @@ from relcore.files.confined_process import (
 )
 
 _LONGEST = 1 << 34
-_SECONDS = 900  # longest time without an answer
+_SECONDS = 900  # maximum seconds without an answer
 _lock = threading.RLock()
 _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
@@ -62,10 +62,10 @@ def start() -> socket.socket | None:
                 quiet = {
                     "OPENBLAS_NUM_THREADS": "1",
                     "OMP_NUM_THREADS": "1",
-                    "TOKIO_WORKER_THREADS": "2",  # threads of LanceDB; their stacks count as memory
+                    "TOKIO_WORKER_THREADS": "2",  # number of threads of LanceDB, whose stacks count as memory
                     "LANCE_CPU_THREADS": "2",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
-                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc: reuse the memory of a block
+                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc then reuses freed blocks
                     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
                 }
                 process = subprocess.Popen(
@@ -185,7 +185,7 @@ class Process:
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])
-            except OSError:  # the process was ended from outside
+            except OSError:  # another program has ended the process
                 _forget()
                 socket.send_fds(start(), [request], [theirs.fileno()])
 

@@ -22,13 +22,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, get_type_hints
 
-if __name__ == "__main__":  # nothing beside this file or in the working folder may be imported
+if __name__ == "__main__":  # import nothing from this folder or the working folder
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import msgspec
 import numpy as np
 
-with suppress(ImportError):  # not on Windows
+with suppress(ImportError):  # Windows lacks this module
     import resource
 
 from relcore.base.errors import EXTRAS, SpaceError, missing_library
@@ -36,13 +36,13 @@ from relcore.base.numbers import counted
 from relcore.base.text import visible
 
 LENGTH = struct.Struct("<Q")
-# Memory in bytes besides that of the libraries: a fixed part, and a multiple of the file's size.
+# Memory in bytes besides that of libraries: a fixed part, and a multiple of the file's size.
 _FREE_BYTES, _TIMES_FILE = 1 << 30, 4
-# Processor time: a fixed part in seconds, and one more second per `_BYTES_PER_SECOND` bytes of the file.
+# Processor seconds: a fixed part, and one more for each `_BYTES_PER_SECOND` bytes of the file.
 _SECONDS, _BYTES_PER_SECOND = 60, 2 << 20
 _FILES = 64
 _LIBRARIES = ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/null", "/dev/urandom", "/proc/cpuinfo")
-_ARRAY = 1  # marks an array in a message
+_ARRAY = 1  # key that marks an array in a message
 
 # For Landlock: the numbers of three system calls, and the bits of the rights that each version knows.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -130,7 +130,7 @@ def _refuse_calls() -> None:
     steps = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
     steps += [(above, len(calls) + 1, 0, 0x40000000)]  # x86-64 has a second numbering of system calls
     steps += [(equal, len(calls) - place, 0, call) for place, call in enumerate(calls)]
-    steps += [(answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050001)]  # allowed; refused
+    steps += [(answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050001)]  # the two last steps: allow; refuse
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))
     header = struct.pack("@HP", len(steps), ctypes.addressof(program))
     _libc.prctl(_SECCOMP, _FILTER, header, 0, 0)
@@ -235,7 +235,8 @@ def _answer(connection: socket.socket) -> None:
             value = function(*([] if held else [Path(path)]), **_typed(function, arguments))
             if inspect.isgenerator(value):
                 value = _stream(connection, value)
-            if hasattr(value, "confined_facts"):  # an open table; the parent calls its methods later
+            # An open table stays here, and the parent calls its methods later.
+            if hasattr(value, "confined_facts"):
                 held, value = value, value.confined_facts()
             send(connection, ["value", value])
         except Exception as error:
@@ -252,9 +253,9 @@ def _stream(connection: socket.socket, values: Iterator[Any]) -> Any:
 
 def main(control: socket.socket, idle: Sequence[str]) -> None:
     """Fork a child for each request, until the parent process ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    for library in idle:  # libraries to import before the first request
+    for library in idle:  # import libraries while no request has come
         if not select.select([control], [], [], 0.05)[0]:
             with suppress(ImportError):
                 importlib.import_module(library)

@@ -27,7 +27,7 @@ from relcore.base.names import FORMATS
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 
 _MOST = 2**63 - 1
-_EXACT = 2.0**53  # float64 can hold every whole number up to this one
+_EXACT = 2.0**53  # float64 can hold every whole number up to this
 _WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
 _TEXTS = (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
@@ -41,7 +41,7 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
         An id is empty, a fraction, a boolean, or not Unicode text. The message tells its row, counted from 1.
     """
     ids = _texts_of(values, where, "an id")
-    # str.strip without arguments is three times as fast, but also strips other blanks.
+    # str.strip without arguments also strips other blanks, but is three times as fast, so it comes first.
     if not all(map(str.strip, ids)) and not all(item.strip(" \t\r\n") for item in ids):
         row = next(row for row, item in enumerate(ids) if not item.strip(" \t\r\n"))
         raise SpaceError(
@@ -157,17 +157,18 @@ def _shown(value: Any) -> str:
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
-MAPPED = ("float16", "float32", "float64", "bfloat16")  # vectors of these types can stay on disk
-# pandas is among them because Arrow imports it with the first array.
+MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that can stay on disk
+
+# pandas is included because Arrow imports it with the first array.
 ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
-# Names of the token embeddings of BERT, Llama, GPT-2, T5, ModernBERT, Mistral, sentence-transformers'
-# word2vec
+# Names of the token embeddings in BERT, Llama, GPT-2, T5, ModernBERT, Mistral and sentence-transformers'
+# word2vec.
 OF_TOKENS = re.compile(
     r"(.*\.)?(word_embeddings|embed_tokens|wte|shared|tok_embeddings|embed_in|word_embedding|emb_layer)\.weight"
 )
-_FREE_BYTES = 1 << 28  # bytes that any file may unpack to
-_MOST_TIMES = 500  # largest ratio of compression: vectors hardly compress, a repeated byte a thousandfold
-_ROW_BYTES = 128  # memory of one id, in the list and in the index
+_FREE_BYTES = 1 << 28  # bytes that any file may unpack to, whatever the ratio
+_MOST_TIMES = 500  # maximum ratio of compression: vectors hardly compress, a repeated byte a thousandfold
+_ROW_BYTES = 128  # bytes of memory per id, in the list and in the index
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ def format_of(path: Path) -> Format:
     if suffix is not None:
         kind = FORMATS[suffix].load()
         found: Format = kind()
-        if FORMATS[suffix].plugin:  # a plugin is imported like a library, before the process is confined
+        if FORMATS[suffix].plugin:  # like a library, a plugin is imported before the process is confined
             found.libraries = (kind.__module__, *kind.libraries)
         return found
     if path.name.lower().endswith((".pkl", ".pickle", ".joblib", ".kv")):
@@ -338,7 +339,7 @@ def most_unpacked(path: Path, max_bytes: int) -> int:
 
 
 _FORMATS_MOST = 8 << 30
-_SHARE = 0.6  # of the free memory; pages, jobs and results need the rest
+_SHARE = 0.6  # share of the free memory for vectors; pages, jobs and results need the rest
 _GROUP = Path("/sys/fs/cgroup")
 
 
@@ -354,7 +355,7 @@ def usable_bytes() -> int:
     with suppress(OSError, ValueError):
         limit = int((_GROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is no limit
         held = re.search(r"^anon (\d+)$", (_GROUP / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
-        free.append(limit - int(held[1]) if held else limit)  # cached file pages count as free
+        free.append(limit - int(held[1]) if held else limit)  # cached pages of files count as free
     return int(_SHARE * max(0, min(free)))
 
 

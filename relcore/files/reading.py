@@ -64,8 +64,8 @@ from relcore.spaces.space import LatentSpace, RowNumbers, need_distinct_ids
 # Large files that stay on disk.
 
 
-MAP_FROM = 64 << 20  # bytes; smaller files are read into memory
-_SETTLED_NS = 2 * 10**9  # if the last change is older than this, the next one gets another time stamp
+MAP_FROM = 64 << 20  # bytes from which a file stays on disk
+_SETTLED_NS = 2 * 10**9  # nanoseconds after a change; then the next change gets another time stamp
 _TYPES = {"float16": np.float16, "float32": np.float32, "float64": np.float64, "bfloat16": np.uint16}
 
 
@@ -200,17 +200,14 @@ class JoinedOrigin(Origin):
         return digest_of(columns, [item.origin.key for item in self._rows])
 
 
-# Tables of texts, pictures, numbers and metadata. The cells of one column are read by row.
+# Tables of texts, pictures, numbers and metadata, whose columns are read by row number.
 
 
 SUFFIXES = (".parquet", ".csv", ".tsv")
-OF_TEXTS = (
-    *SUFFIXES,
-    ".jsonl",
-    ".ndjson",
-    ".txt",
-)  # only if the user names the file, because in folders such files often have other purposes
-_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20  # numbers of cells that are read in one call
+# Other formats only if the user names the file: in folders, such files often have other purposes.
+OF_TEXTS = (*SUFFIXES, ".jsonl", ".ndjson", ".txt")
+# Number of cells per read: first and maximum. It doubles after a read of fewer bytes.
+_AT_ONCE, _MOST_AT_ONCE, _FEW_BYTES = 1024, 1 << 16, 1 << 20
 
 
 class ItemTable:
@@ -418,7 +415,7 @@ STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
-_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # in a folder of arrays, these files contain metrics or ids
+_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # in a folder of arrays, files with metrics or ids
 _TABLES = (".parquet", ".arrow", ".feather")
 
 
@@ -664,7 +661,7 @@ class _Source:
             raise SpaceError(
                 f"{self.path}: expected a file that can be read, got {error.strerror}; change its permissions"
             ) from error
-        for stamp in self.stamps:  # if a file changed meanwhile, reads before and after differ
+        for stamp in self.stamps:  # the file may have changed while it was read
             stamp.need_same()
         return read
 
@@ -703,7 +700,7 @@ def _source(
                 f" {suffix_of(path)}; leave it out"
             )
     stamps = list(map(FileStamp.of, parts or [path]))
-    if metadata is not None:  # `choices` are for `metadata`; text beside the vectors is ignored
+    if metadata is not None:  # only the table of metadata has columns; text beside the vectors is ignored
         columns = column_roles(path).columns if of.has_columns else ()
         choices = Choices(ignore=tuple(column.name for column in columns if column.reason == TEXT_OR))
     if max_bytes is None:
@@ -757,8 +754,7 @@ def _named_rows(
 def _read(
     path: Path, of: Format, request: Request, on_disk: bool, store: Store | None
 ) -> tuple[Any, dict[str, Any]]:
-    # With `on_disk`, the rows are mapped if possible. If they must be decoded, they are decoded once, into
-    # the store.
+    # With `on_disk`, rows are mapped if possible. Rows that must be decoded are decoded once, into the store.
     vectors, columns, file = None, {}, OnDisk.of(path, store) if on_disk else None
     regions = file and confined.run(of.regions, path, Regions | None, of.libraries, request=request)
     if regions and (plugin := FORMATS[suffix_of(path)].plugin):  # decoded rows depend on the plugin's version
@@ -780,7 +776,7 @@ def _read(
                 break
             d, end = vectors.shape[1] or block.shape[1], n + len(block)
             check_size(path, end, d, request.max_bytes)
-            if end > len(vectors):  # resizing a large array in place remaps its pages and copies nothing
+            if end > len(vectors):  # resizing in place remaps memory pages and copies nothing
                 vectors.resize((end * 9 // 8, d), refcheck=False)
             vectors[n:end], n = block, end
         if not n:

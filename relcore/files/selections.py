@@ -74,7 +74,7 @@ class _Session:
 
 @dataclass(frozen=True)
 class _Panes:
-    selection: tuple[str, ...] | None  # None if it was too large to be saved
+    selection: tuple[str, ...] | None  # None if the selection was too large to be saved
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,13 @@ ColumnKind = Literal["image", "text", "number", "other"]
 _TEXTS = ("ids", "labels", "counts")
 _BATCH_ROWS = 4096
 _ROWS_TO_LOOK_AT = 100
-_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # the examined part of a table of metadata
+_FIRST_ROWS, _FIRST_COLUMNS = 256, 64  # number of rows and columns of a table of metadata that are examined
 _HELD_BYTES = 32 << 20
-_SERIES, _MANY_NUMBERS = 3, 16  # numbered columns, or columns of numbers, that indicate vectors
-_SHOWN = 60  # characters of a cell that a preview shows
+_SERIES, _MANY_NUMBERS = 3, 16  # number of numbered columns, or of columns of numbers, that indicate vectors
+_SHOWN = 60  # maximum number of characters of a cell in a preview
 _MOST_COLUMNS = 120_000
 
-Batch = dict[int, Any]  # index of a column → Arrow array
+Batch = dict[int, Any]  # number of a column → Arrow array
 
 
 class OpenedTable:
@@ -183,7 +183,7 @@ class Tables(Format):
 
     def describe(self, path: Path) -> Description:
         table = table_of(path, rows=_ROWS_TO_LOOK_AT)
-        # Where columns have types, whole numbers are seldom dimensions.
+        # In columns with types, whole numbers are seldom dimensions.
         fits = _is_number if isinstance(table, _TextRows) else types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
@@ -223,7 +223,7 @@ class Tables(Format):
         return cells | columns.notes()
 
     def regions(self, path: Path, request: Request) -> Regions | None:
-        if _class_of(path) is None:  # text formats are read into memory
+        if _class_of(path) is None:  # tables in text formats are read into memory
             return None
         table, columns, texts = self._open(path, request)
         n = columns.n if request.limit is None or columns.n is None else min(columns.n, request.limit)
@@ -281,7 +281,7 @@ def _no_rows(path: Path) -> SpaceError:
     )
 
 
-# Encodings are detected here, because DuckDB, polars, pandas and pyarrow recognise only UTF-8.
+# Detect the encoding here, because DuckDB, polars, pandas and pyarrow recognise only UTF-8.
 
 UTF8 = "utf-8"
 ENCODINGS = {
@@ -298,14 +298,13 @@ ENCODINGS = {
     "euc-kr": "EUC-KR, Korean",
     "utf-16": "UTF-16",
 }
-_LOOKED_AT = 1 << 24  # bytes
+_LOOKED_AT = 1 << 24  # bytes from which an encoding is detected
 _OF_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 _LETTERS = bytes((*range(65, 91), *range(97, 123)))
 _LIKELY = bytes({*range(0xC0, 256)} - {0xD7, 0xF7}) + "€‚„…‰Š‹ŒŽ‘’“”•–—™š›œžŸ¡£§©ª«®°µ·º»¿\xa0".encode(
     "cp1252"
 )
-# The largest share of letters beyond ASCII: in Western European languages it is at most .1, in others above
-# .5.
+# The largest share of letters beyond ASCII: in Western European languages at most .1, in others above .5.
 _BEYOND_ASCII = 0.25
 
 
@@ -408,7 +407,7 @@ class ObjectLines(_TextRows):
         import pyarrow.json as arrow_json
 
         super().__init__(path)
-        block = max(1 << 20, path.stat().st_size + 1)  # each object must fit into one block
+        block = max(1 << 20, path.stat().st_size + 1)  # bytes; each JSON object must fit into one block
         options = arrow_json.ReadOptions(use_threads=False, block_size=block)
         rows = arrow_json.read_json(path, options)
         schema = pa.schema([field.with_type(_without_times(field.type)) for field in rows.schema])
@@ -428,8 +427,8 @@ def _without_times(kind: Any) -> Any:
 
 
 def _pool() -> Any:
-    # For each column Arrow allocates a block, and then frees most of it. With 40,000 columns, the gaps take
-    # gigabytes of malloc's heap.
+    # For each column, Arrow allocates a block and frees most of it. With 40,000 columns, the gaps fill
+    # gigabytes.
     with suppress(NotImplementedError):
         return pa.jemalloc_memory_pool()
     return None
@@ -450,8 +449,8 @@ _ODD = re.compile(
 _DELIMITERS = {";": "semicolons", "\t": "tabs", ",": "commas", "|": "bars"}
 _COMMA = r"([+-]?[0-9]*),([0-9]*([eE][+-]?[0-9]+)?)"
 _MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
-_HEAD = 1 << 20  # characters in which names, delimiter and quotes are searched
-_FEW_NUMBERS = 20  # in a column of words, one in twenty may be a number, such as 1984
+_HEAD = 1 << 20  # number of characters in which names, delimiter and quotes are found
+_FEW_NUMBERS = 20  # in a column of words, one cell in twenty may be a number, such as 1984
 csv.field_size_limit(1 << 23)  # Python's limit, 128 kB, is too small for a document
 
 
@@ -489,7 +488,7 @@ class DelimitedTable(_TextRows):
         names = next((line for line in text.splitlines() if line.strip()), "")
         others = [one for one in _DELIMITERS if one in names]
         delimiter = usual if usual in names or not others else max(others, key=names.count)
-        strict = len(text) < _HEAD  # a longer text may be cut within a cell
+        strict = len(text) < _HEAD  # an excerpt may end within a cell
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
         lines: list[list[str]] = []
         line = 0
@@ -593,7 +592,7 @@ class DelimitedTable(_TextRows):
         """Return the cells of a column, converted to their type, and the kind of its values."""
 
         name, cells = self.names[place], self.rows.column(place)
-        if self._decimal == "." and name not in INDEX:  # a fast path, because most columns hold only numbers
+        if self._decimal == "." and name not in INDEX:  # a fast way, because most columns hold only numbers
             with suppress(pa.ArrowInvalid):
                 return compute.cast(cells, pa.float32()), ColumnValues(name, "numbers")
         texts = compute.utf8_trim_whitespace(cells)
@@ -617,7 +616,7 @@ class DelimitedTable(_TextRows):
         odd = all(_ODD.fullmatch(item) for item in texts.to_pylist() if item is not None)
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
-        is_text = not odd and 2 * n_numbers < n  # in a text column the odd cells are the numbers
+        is_text = not odd and 2 * n_numbers < n  # in a column of text, the odd cells are the numbers
         strange = numeric if is_text else compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()
@@ -673,7 +672,7 @@ class ParquetTable(OpenedTable):
         import pyarrow.parquet as parquet
 
         super().__init__(path)
-        # pre_buffer would keep every row group in memory.
+        # With pre_buffer, every row group would stay in memory.
         self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         self.schema = self.file.schema_arrow
         self.names, self.n = self.schema.names, self.file.metadata.num_rows
@@ -722,7 +721,7 @@ class ArrowTable(OpenedTable):
         return iter(reader)
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        # rows=0 allows batches of any size. Offsets and indices are validated first.
+        # rows=0: batches have any size. Offsets and indices are validated first.
         places = (*places, *texts)
         for batch in self._all():
             selected = batch.select([self.names[place] for place in places])
@@ -844,8 +843,8 @@ def _held(kind: Any) -> tuple[str, str]:
 
 
 def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
-    # Older writers do not mark text, so bytes that are valid UTF-8 count as text. Texts that are whole
-    # numbers may be ids. Texts with fractions make the column unclear.
+    # Older writers do not mark text, so bytes that are valid UTF-8 count as text. Whole numbers as text may
+    # be ids; fractions as text make the column unclear.
 
     cells = decode_array(cells)
     with suppress(pa.ArrowInvalid):
@@ -878,7 +877,7 @@ def _arrow_kind(kind: Any) -> ColumnKind:
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, Sequence[str]]:
-    # Hugging Face's `datasets` writes the class names into the metadata of a parquet file.
+    # In a parquet file, the metadata of Hugging Face's `datasets` contains the class names.
     with suppress(ValueError, AttributeError, TypeError):
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
         named = {name: item.get("names") for name, item in features.items() if isinstance(item, dict)}

@@ -51,9 +51,9 @@ from relcore.spaces.split import Split
 DELTAS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 OMEGAS = (1, 4, 8, 16)
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-_PARTS = 4  # parts of the anchors; one part is held out
-_MANY = 1000  # with more anchors, one quarter is held out; with fewer, each quarter in turn
-FEWEST = 8  # number of anchors, so that two can be held out
+_PARTS = 4  # number of parts of the anchors, of which one is held out
+_MANY = 1000  # with more anchors, one part is held out; with fewer, each part in turn
+FEWEST = 8  # minimum number of anchors, so that two can be held out
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,7 @@ def _translations_of_grid(
             if min(map(len, pruned.kept)) > 1:
                 yield (pruned.delta, pruned.omega, spec.ridge), relative @ pruned.matrix
         return
-    # A Aᵀ has the left singular vectors of A, so each λ needs only products of small matrices, and no
-    # inverse.
+    # A Aᵀ has the left singular vectors of A, so each λ needs only products of small matrices and no inverse.
     u_x, s_x, v_x = np.linalg.svd(A[known], full_matrices=False)
     u_y, s_y, v_y = np.linalg.svd(B[known], full_matrices=False)
     inputs = A[held_out] @ v_x.T
@@ -125,7 +124,7 @@ def _translations_of_grid(
         yield (spec.delta, spec.omega, ridge), ((inputs * left) @ crossed * right) @ v_y
 
 
-MOST_ROWS = 20_000  # most held-out rows that are translated; if there are more, a random sample
+MOST_ROWS = 20_000  # number of held-out rows that are translated; of more, a random sample is
 MOST_OMEGA = 64
 
 
@@ -424,7 +423,7 @@ class PairedRows:
         """The inverse with the settings `spec`, fitted on the anchors."""
         try:
             return spec.inverse().fit(*self.paired, source_mean=self.means[0], target_mean=self.means[1])
-        except SpaceError as error:  # a long row can move the mean so far that all anchors have one direction
+        except SpaceError as error:  # a long row can shift the mean until all anchors have one direction
             raise SpaceError(". ".join([str(error), *self.long])) from None
 
     @cached_property
@@ -437,7 +436,7 @@ class PairedRows:
     def direct(self) -> tuple[dict[str, np.ndarray], dict[str, Score]]:
         """Errors and scores of the direct maps, which need no inverse."""
         maps = {}
-        if self.route != "within":  # within a single space, Procrustes is the identity
+        if self.route != "within":  # within one space, Procrustes is the identity
             maps["Procrustes"] = Procrustes().fit(*self.paired).transform(self.X)
         maps["least squares"] = LeastSquares().fit(*self.paired).transform(self.X)
         if self.route != "within" and self.X.shape[1] == self.true.shape[1]:
@@ -445,9 +444,9 @@ class PairedRows:
         scored = {method: self.scored_rows(rows) for method, rows in maps.items()}
         errors, scores = ({method: pair[part] for method, pair in scored.items()} for part in (0, 1))
         if (copy := scores.get("absolute copy")) is not None:
-            # The chance level of the mean cosine if the axes of one space are random. Over all rotations R,
-            # tr(R C) has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted
-            # rows would not do, because all pairs have the same axes.
+            # The chance level of the mean cosine if one space had random axes. Over all rotations R, tr(R C)
+            # has mean 0 and variance |C|² / d, where C is the mean product of paired rows. Permuted rows
+            # would not do, because they keep the axes.
             directions = unit_rows(self.X, self.means[1])[self.scored]
             products = directions.T @ self.units[self.scored] / len(directions)
             null = ChanceLevel.from_moments(0.0, float(np.sum(products**2, dtype=np.float64)) / len(products))
@@ -530,8 +529,8 @@ def recovered_rows(pair: Match, result: Inversion, shown: int = 5, most_queries:
     return Recovery(shown_rows, first, len(queries), len(result.rows), labelled)
 
 
-_FAR_BELOW, _AMPLIFIES = 0.75, 10  # ratio of a score to that of a direct map; a condition number
-_NEARLY_ALL = 0.98  # share of the dimensions; a note says if fewer are recovered
+_FAR_BELOW, _AMPLIFIES = 0.75, 10  # limits: score ÷ score of a direct map; condition number
+_NEARLY_ALL = 0.98  # share of the dimensions; if fewer are recovered, a note says so
 
 
 def _notes(inversion: Inversion) -> list[str]:
@@ -567,7 +566,7 @@ def _notes(inversion: Inversion) -> list[str]:
 
 
 COLORS = ("error", "pivots", "labels")
-# The colours run from blue to red, because large errors must stand out on both white and dark pages.
+# The colours run from blue to red, because large errors must stand out on white and on dark pages.
 _ERROR_COLORS = ("#4a5fb0", "#3f86b5", "#3fa5a3", "#79a84b", "#c9a227", "#dd8433", "#d2503f", "#a82a66")
 
 
@@ -672,7 +671,7 @@ class RecoveryErrors(Recipe, ComparisonRecipe, figure="inversion-errors"):
 # where P (d, 2) are the axes of the map. The order in which anchors are pruned does not depend on δ.
 # Prunings that keep the same anchors have the same inverse.
 
-_N_NUMBERS = 6  # numbers in a request
+_N_NUMBERS = 6  # number of values in a request
 
 
 class LiveInversion:
@@ -706,7 +705,7 @@ class LiveInversion:
         """The product W P, (d, 2) float64."""
         if spec.method != "pruned":
             return self.rows.fit(spec).matrix_ @ self.axes
-        # The arguments are the same for every spec, so that the orders are computed only once.
+        # Equal arguments for every spec, so that the orders are computed only once.
         orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
         kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
         if min(map(len, kept)) < 2:

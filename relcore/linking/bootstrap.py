@@ -38,10 +38,10 @@ from relcore.spaces.split import Split, row_keys
 
 # Self-learning (Artetxe et al. 2017): fit a rotation on a few pairs, match more pairs by it, and repeat.
 
-MOST_ROWS = 4000  # most rows of the first stage, and of a start without seeds
+MOST_ROWS = 4000  # number of rows in the first stage, and in a start without seeds
 FIRST_KEEP = 0.1
-SEED_WEIGHT = 5.0  # weight of a known pair in a fit; a matched pair has 1
-STALLED = 1e-3  # a smaller gain of the mean CSLS is none
+SEED_WEIGHT = 5.0  # weight of a known pair in a fit; matched pairs have weight 1
+STALLED = 1e-3  # minimum gain of the mean CSLS that counts
 MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 
 
@@ -68,7 +68,7 @@ def first_rotation(
     return rotation_between(X[rows], Y[others]), FIRST_KEEP
 
 
-_PLACES = 1000  # most entries of a profile; more do not help
+_PLACES = 1000  # maximum number of entries of a profile; more do not help
 
 
 def _profile(X: np.ndarray, n: int) -> np.ndarray:
@@ -148,8 +148,8 @@ class Step:
     )
 
 
-STEPS = 250  # of the paper's Table 3 for retrieval; 125 for stitching
-LEARNING_RATE = 0.02  # of the paper's Table 3 for retrieval; .05 for stitching
+STEPS = 250  # as in the paper's Table 3 for retrieval; 125 for stitching
+LEARNING_RATE = 0.02  # as in the paper's Table 3 for retrieval; .05 for stitching
 
 
 def optimise_anchors(
@@ -201,7 +201,7 @@ def optimise_anchors(
             with torch.no_grad():
                 now = torch.cat([known, on_sphere(base, tangent)])
                 nearest = torch.argmax(now @ Y.T, dim=1)
-        nearest[: len(seeds)] = seeded  # the seed itself, in case of equal rows
+        nearest[: len(seeds)] = seeded  # each seed itself, even if another row equals it
         yield Step((loss.detach(), now, nearest, order[nearest] == own))
 
 
@@ -212,7 +212,8 @@ def on_sphere(base, tangent):
     import torch
 
     across = tangent - (tangent * base).sum(dim=1, keepdim=True) * base
-    # Tangents begin at 0, where the root has no gradient; adding the smallest float gives the limit.
+    # Tangents begin at 0, where the root has no gradient. With the smallest float added, the gradient is its
+    # limit.
     angle = (across.square().sum(dim=1, keepdim=True) + torch.finfo(across.dtype).tiny).sqrt()
     return torch.cos(angle) * base + torch.sinc(angle / torch.pi) * across
 
@@ -238,16 +239,16 @@ def hard_limit_assignment(source, target):
     return match
 
 
-# The verdict whether two spaces are linked: a score of held-out rows is compared with its chance level.
+# The verdict whether two spaces are linked compares a score of held-out rows with its chance level.
 
-ABOVE_CHANCE = 0.02  # with smaller gains, under a third of the matches of noisy rotations were right
+ABOVE_CHANCE = 0.02  # minimum gain; with less, under a third of the matches of noisy rotations were right
 STANDARD_ERRORS = 4.0
 FOUND_AGAIN = 0.7
 _HELD_OUT = 0.25
-_FEWEST = 8  # fewest rows besides seeds: two for each of four held-out parts
-_FOLDED_ROWS = 400  # up to this many rows, each is held out once; of more, only a quarter is
-_MANY_SEEDS = 12  # with this many seeds, a fifth of them is held out, too
-_DRAWS = 2  # draws of each of the two kinds of rows without a partner
+_FEWEST = 8  # minimum number of rows besides seeds: two for each of four held-out parts
+_FOLDED_ROWS = 400  # up to this number of rows, each is held out once; of more rows, a quarter is
+_MANY_SEEDS = 12  # with this many seeds, a fifth of the seeds is also held out
+_DRAWS = 2  # number of draws of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
@@ -363,7 +364,7 @@ def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 PROMISED = 0.95
 _PARTS, _CERTAIN, _FEWEST_CERTAIN = 10, 0.9, 20
-_FEWEST_UNSEEDED = 0.05  # least share of linked rows; in spaces without partners, it was .04 at most
+_FEWEST_UNSEEDED = 0.05  # minimum share of linked rows; for spaces without partners it was at most .04
 
 
 def rank_links(
@@ -656,7 +657,7 @@ class _Bootstrap:
         begun, keep = self.clusters(stages[-1], history, after), 1.0
         none = np.empty((2, 0), dtype=np.int64)
         if begun is None and history and not self.refused:
-            # If held-out rows are at the chance level, the verdict needs no fit on all rows.
+            # If held-out rows are at the chance level, this verdict needs no fit on all rows.
             judged = self.judge(none)
             self.refused = None if judged[2].above else judged
         if self.refused:
@@ -776,7 +777,7 @@ class _Bootstrap:
         rows, targets = self.stages(self.seeds[0])[0]
         if len(rows) > MOST_ROWS:
             keys = row_keys(self.source.ids[rows], "judged", self.random_state)
-            keys[np.isin(rows, self.seeds[0])] = -1  # seeds come first, so that all are included
+            keys[np.isin(rows, self.seeds[0])] = -1  # sort seeds first, so that the cut keeps all seeds
             rows = np.sort(rows[np.argsort(keys)[:MOST_ROWS]])
         seeds = np.stack([np.searchsorted(rows, self.seeds[0]), np.searchsorted(targets, self.seeds[1])])
         X, Y = self.X[rows], self.Y[targets]

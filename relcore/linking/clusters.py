@@ -15,12 +15,12 @@ from relcore.base.errors import SpaceError
 from relcore.base.rows import mean_row, unit_rows
 from relcore.engine.engine import Engine, best_both_ways, crowding, mean_of_nearest
 
-CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more restarts find no better anchors
-CLUSTERED_ROWS = 5000  # most rows in a clustering; of more, each clustering draws a sample
-_BEST = 0.1  # share of the matched clusterings that is kept: those with the best sums of `assign`
-_TRIMMED = 10  # rounds that each keep the half of these that fits one rotation better
+CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more RESTARTS find no better anchors
+CLUSTERED_ROWS = 5000  # maximum number of rows in a clustering; of more, each clustering draws a sample
+_BEST = 0.1  # share of the matched pairs of clusterings that are kept, those with the best `assign` values
+_TRIMMED = 10  # number of rounds; each keeps the half of these pairs that fits one rotation best
 NEAREST = 50
-ROWS, TARGETS = 1000, 4000  # rows of the source and of the target that a round draws
+ROWS, TARGETS = 1000, 4000  # numbers of rows of the source and of the target in a round
 
 
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -142,13 +142,11 @@ def damped_rounds(
         yield mapping
 
 
-FEWEST = 1000  # fewest rows of each space, so 500 per half
-ENOUGH = 4000  # with this many rows, most pairs of similar models can be linked, see docs/link.md
+FEWEST = 1000  # minimum number of rows of each space, so that each half has 500
+ENOUGH = 4000  # number of rows with which most pairs of similar models can be linked, see docs/link.md
 STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
-_LOOKED_AT, _STALLED = (
-    10,
-    0.005,
-)  # rounds between two checks of the agreement; smallest gain that continues the search
+# Rounds between two checks of the agreement; minimum gain that continues the search.
+_LOOKED_AT, _STALLED = (10, 0.005)
 LINK_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15
 _CHANCE_DRAWS, _LEVEL, SAME = 10_000, 0.999, 0.75
@@ -191,7 +189,7 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
     rng = np.random.default_rng((random_state, 5))
     held_out, *halves_x = _split(X, rng)
     halves = list(zip(halves_x, _split(Y, rng)[1:], strict=True))
-    # chance level of the agreement: right axes with random signs
+    # The chance level of the agreement: right axes with random signs.
     spread = Engine().eigh(X.T @ X)[0] / len(X)
     chance = float(np.quantile(rng.choice((-1.0, 1.0), (_CHANCE_DRAWS, len(spread))) @ spread, _LEVEL))
     agreement, rounds_left = float("nan"), HALF_ROUNDS
@@ -249,7 +247,7 @@ def _agreement(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
 
 PAIRED, PAIRED_NEAREST, PAIRED_CROWDING, PAIRED_WEIGHT, FOLDS = 10, 5, 10, 10.0, 3
 PAIRED_ROUNDS, FOLD_ROUNDS, _MANY = 40, 20, 100
-_FLATTER = 0.2  # minus the power of the covariance; .15 to .25 are equally good, .5 fails
+_FLATTER = 0.2  # exponent of the covariance, negated; .15 to .25 are equally good, .5 fails
 _RIDGE = 0.1  # λ of the whitening
 
 
@@ -277,7 +275,7 @@ def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state
             mapped = unit_rows(X[held_out[0]] @ mapping)
             own = np.vecdot(mapped, Y[held_out[1]])
             ranks[place] += (1 / (1 + np.count_nonzero(mapped @ rest.T > own[:, None], axis=1))).tolist()
-    lead = np.array(ranks) - ranks[-1]  # gain over the second map
+    lead = np.array(ranks) - ranks[-1]  # gain over the second map, which is the last one
     error = lead.std(axis=1) / np.sqrt(pairs.shape[1]) * (pairs.shape[1] < _MANY)
     return flatter @ _candidates(X, Y, pairs, rng, PAIRED_ROUNDS)[int((lead.mean(axis=1) - error).argmax())]
 
@@ -317,7 +315,7 @@ def _candidates(
     return alone, alone / np.linalg.norm(alone) + mapping / np.linalg.norm(mapping), mapping
 
 
-ASSIGNED_BYTES = 64 * 2**20  # most bytes of a block of similarities
+ASSIGNED_BYTES = 64 * 2**20  # maximum number of bytes of a block of similarities
 Stage = tuple[np.ndarray, np.ndarray]
 
 
@@ -363,12 +361,13 @@ def match_csls(
     if k < 1:
         raise SpaceError(f"k: expected 1 or more neighbours, got {k}")
     crowded = crowding_source, crowding_target = crowding(source, target, k)
-    # Two more columns make each product half the CSLS.
+    # With two more columns, each product is half the CSLS.
     source = np.column_stack([source, np.ones(len(source), np.float32), -crowding_source / 2])
     target = np.column_stack([target, -crowding_target / 2, np.ones(len(target), np.float32)])
     left_out = None if keep >= 1 else lambda shape: rng.random(shape, dtype=np.float32) >= keep
     partner, best, best_of_target = best_both_ways(source, target, left_out)
-    # Both directions use the same product, so equal pairs have exactly equal values.
+    # Both directions read the same products, so equal pairs have exactly equal values.
     chosen = np.flatnonzero((best == best_of_target[partner]) & np.isfinite(best))
-    _, first = np.unique(partner[chosen], return_index=True)  # equal rows have equal values: keep the first
+    # Keep the first of equal rows, which have equal values.
+    _, first = np.unique(partner[chosen], return_index=True)
     return Matching(partner, 2 * best, np.sort(chosen[first]), crowded, 2 * best_of_target)

@@ -49,14 +49,15 @@ from relcore.scores.score import Score
 from relcore.spaces.space import GuessedIds, LatentSpace, Match, MatrixLike, as_space, known_ids, match
 from relcore.spaces.split import Split
 
-CONFIRMED = "confirmed"  # kind of the links that a user confirmed
-NOT_KEPT = "not kept"  # kind of the links below the requested precision
-_LARGEST = 0.9999  # largest precision of a link in a table, because no link is certain
-KNOWN = ("seed", "anchor", CONFIRMED)  # pairs of these kinds can be seeds of another run
-SCORED = ("", "seed", CONFIRMED)  # kinds of pairs that scores may use; "" is that of files without kinds
+CONFIRMED = "confirmed"  # kind of links that a user confirmed
+NOT_KEPT = "not kept"  # kind of links below the requested precision
+_LARGEST = 0.9999  # maximum precision of a link in a table, because no link is certain
+KNOWN = ("seed", "anchor", CONFIRMED)  # kinds of pairs that can be seeds of another run
+SCORED = ("", "seed", CONFIRMED)  # kinds of pairs that scores may use; files without kinds have ""
 LINK_FILES = (".parquet", ".tsv", ".csv", ".jsonl")
 _ENDS = ("source", "target")
-_KINDS = ("kind", "found")  # column of kinds: as `link` names it; as `audit` and earlier versions do
+# Column of kinds: the name that `link` writes; the one that `audit` and earlier versions write.
+_KINDS = ("kind", "found")
 _MOST_LINKS = 10_000_000
 
 
@@ -340,8 +341,8 @@ _SETS = {
     "found": "the anchors found",
     "found, continuous": "the optimised vectors, before their nearest rows replace them",
 }
-FEWEST_SHARED = 20  # fewest common ids for a test with hidden pairs
-PAPER_ROWS = 2000  # most rows for the published method, each step of which compares all pairs
+FEWEST_SHARED = 20  # minimum number of common ids for a test with hidden pairs
+PAPER_ROWS = 2000  # maximum number of rows for the published method, which compares all pairs in each step
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,7 +477,7 @@ def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapRe
 
 
 _ROUND = 1.2e-8  # seconds per pair of rows in a round of self-learning
-_LARGE_ROUNDS = 3  # rounds of the second stage
+_LARGE_ROUNDS = 3  # number of rounds of the second stage
 _STARTS = 2.1e-3  # seconds per row, for all starts from clusters
 
 

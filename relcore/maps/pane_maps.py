@@ -108,7 +108,7 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     """The rows of this space that `spec` chooses, and their colours."""
     belongs = _nearest_pivots(space, spec)
     near = belongs >= 0
-    # If nearly all rows are near a pivot, draw all, because readers would ask which ones are left out.
+    # If nearly all rows are near a pivot, draw all, because readers would wonder which ones are left out.
     drawn = np.ones(len(space), dtype=bool) if spec.everything or near.mean() > NEARLY_ALL else near
     if spec.show_anchors and len(anchor_ids):
         drawn[space.rows(anchor_ids)] = True
@@ -125,7 +125,7 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 
 def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
-        # A number alone would look like the name of a colour.
+        # A number alone could be taken for the number of a colour.
         names = tuple(f"near row {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
         return View(rows, belongs[rows], names)
     if space.labels is None:
@@ -169,7 +169,7 @@ def default_pivots(space: LatentSpace) -> tuple[str, ...]:
     from relcore.represent.similarity import select_anchors
 
     strategy = "k-means" if len(space) > 100 else "random"
-    if len(space) > _CLUSTERED:  # k-means on all rows would delay the first picture
+    if len(space) > _CLUSTERED:  # on all rows, k-means would delay the first picture
         space = space.take(random_rows(len(space), _CLUSTERED, 0))
         strategy = "farthest-point"
     n_pivots = min(len(DEFAULT_PIVOTS), np.count_nonzero(space.norms))
@@ -184,10 +184,10 @@ def default_view(space: LatentSpace) -> ViewSpec:
     return ViewSpec(default_pivots(space), everything=labelled, color_by="labels" if labelled else "pivots")
 
 
-_FEW = 2**23  # most numbers in unit rows that are kept (32 MB)
+_FEW = 2**23  # maximum number of values in unit rows that are kept (32 MB)
 Picture = tuple[list[np.ndarray], str]
-_NEAR = 3  # number of nearest drawn rows by which a row is placed on a map that is not affine
-OWN = "own"  # the pane of the absolute rows, with a separate map for each space
+_NEAR = 3  # number of nearest drawn rows that give the place of another row on a map that is not affine
+OWN = "own"  # the pane of absolute rows, where each space has its own map
 TWO = "two"  # the pane whose axes are the similarities to the first two anchors
 PANES = (OWN, *REPRESENTATIONS, TWO)
 
@@ -427,9 +427,9 @@ class _Drawn:
         return Engine().map_rows(self.rows, weights, shift=-offset)
 
 
-# The orientation of maps, for display only. The signs and the rotation of a map have no meaning, and may
-# change with one more anchor. Therefore each map is rotated onto the PCA map of the absolute source rows,
-# which does not depend on the anchors, so that maps look alike before and after a change of anchors.
+# The orientation of maps, for display only. The signs and the rotation of a map have no meaning, and one more
+# anchor may change them. So each map is rotated onto the PCA map of the absolute source rows, which does not
+# depend on anchors. Then maps before and after a change of anchors look alike.
 
 NOTE = "turned for display"
 
@@ -477,4 +477,4 @@ def _rotate(coordinates: np.ndarray, turn: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(coordinates @ turn.astype(np.float32))
 
 
-GRID = ("absolute", "relative")  # the representations in the rows of the 2 × 2 grid
+GRID = ("absolute", "relative")  # representations in the rows of the 2 × 2 grid

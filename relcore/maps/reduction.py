@@ -24,7 +24,7 @@ from relcore.engine.training import reproducible
 from relcore.represent.translation import align
 from relcore.runs.store import Context, Progress, Stages, Store, silent
 
-# The stages of a reduction, with the names that the progress of a job shows.
+# The stages of a reduction, as the progress of a job names them.
 AXES, NEIGHBOURS, GRAPH, EPOCHS = "axes", "nearest neighbours", "neighbour graph", "layout"
 COMPILING, OTHERS = "preparing UMAP, only the first time", "placing the other rows"
 
@@ -172,7 +172,7 @@ def _placing_seconds(m: int, n: int, d: int) -> float:
 
 # PCA in blocks of rows: one pass computes moments, and a second pass computes scores.
 
-_RANK = 1e-5  # of the longest axis; shorter axes are rounding errors
+_RANK = 1e-5  # length of an axis as a share of the longest; shorter axes are rounding errors
 SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
@@ -185,16 +185,16 @@ def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | N
     if basis is None:
         leading = Engine().eigh(scatter)[1][:, : -n_components - 1 : -1]
         return np.pad(leading, ((0, 0), (0, n_components - leading.shape[1])))
-    # For a wide basis, a smaller matrix (d, d) has the same eigenvalues: Lᵀ B Bᵀ L, where the scatter matrix
-    # is L Lᵀ.
+    # For a wide basis B, a smaller matrix (d, d) has the same eigenvalues: Lᵀ B Bᵀ L, where L Lᵀ is the
+    # scatter matrix.
     values, vectors = Engine().eigh(scatter)
     mixed = Engine().product(basis.T, vectors * np.sqrt(np.maximum(values, 0)))
     return _unit_axes(mixed @ principal_axes(Engine().product(mixed.T, mixed), n_components))
 
 
-_MORE = 14  # number of additional axes in the iteration; they reduce the number of iterations
+_MORE = 14  # number of additional axes, with which the iteration ends earlier
 _DIRECT = 96  # up to this number of columns, a full decomposition is faster than the iteration
-_ITERATIONS, _SETTLED = 40, 1e-9  # number of iterations; tolerance, relative to the largest eigenvalue
+_ITERATIONS, _SETTLED = 40, 1e-9  # maximum number of iterations; tolerance ÷ largest eigenvalue
 
 
 def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
@@ -304,7 +304,7 @@ class NeighbourIndex:
         self._mean = None if metric == "cosine" else mean_row(X)
         self._base = self._prepared(X)
         if self._mean is not None:
-            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2), so with one more column, −‖y‖² / 2, the nearest row has
+            # ‖x − y‖² = ‖x‖² − 2 (x·y − ‖y‖² / 2). So with one more column, −‖y‖² / 2, the nearest row has
             # the largest product.
             self._base = np.column_stack([self._base, np.vecdot(self._base, self._base) / -2])
 
@@ -324,8 +324,8 @@ class NeighbourIndex:
         return unit_rows(X) if self._mean is None else centred(X, self._mean)
 
 
-# UMAP with exact neighbours, because umap-learn's own search takes long to compile. If there are many rows,
-# it is fitted on a sample.
+# UMAP with exact neighbours, because umap-learn's own search takes long to compile. Of many rows, a sample is
+# fitted.
 
 EXACT_ROWS = 100_000
 FITTED_ROWS = 50_000
@@ -383,7 +383,7 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         n_neighbors=n_neighbors,
         min_dist=spec.min_dist,
         metric=spec.metric,
-        # With few rows, there are not enough eigenvectors for the spectral start.
+        # Few rows do not have enough eigenvectors for the spectral start.
         init="spectral" if len(X) > 4 * (spec.n_components + 1) else "random",
         random_state=spec.random_state,
         n_jobs=1,
@@ -392,11 +392,12 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
-        warnings.filterwarnings("ignore", message="Graph is not fully connected")  # the picture shows it
+        # The picture shows separate parts of the graph.
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
         model.fit(X)
-    model.tqdm_kwds = {"disable": True}  # `_place_rows` counts rows
+    model.tqdm_kwds = {"disable": True}  # `_place_rows` shows the progress instead
     if index is not None:
-        model._knn_search_index = index  # as an argument, umap-learn accepts only indexes of pynndescent
+        model._knn_search_index = index  # the constructor accepts only indexes of pynndescent
     return model
 
 
@@ -414,7 +415,7 @@ class _TorchUmap:
             self._model = _by_torch("UMAP", spec, stages, _GPU_EPOCHS)(
                 n_neighbors=min(spec.n_neighbors, len(X) - 1),
                 min_dist=spec.min_dist,
-                # For unit rows this is twice the cosine distance. The scale does not matter.
+                # For unit rows, this is twice the cosine distance; the scale does not matter.
                 metric="sqeuclidean" if self._cosine else "euclidean",
             )
             self.embedding_ = self._model.fit_transform(self._fitted)
@@ -507,7 +508,8 @@ class _EpochReader:
 # The place of a new row does not depend on other new rows (Poličar, Stražar and Zupan, Machine Learning
 # 2021).
 
-_EARLY, _REST, _PLACING = 250, 750, 250  # iterations with exaggeration, without it, and for placed rows
+# Numbers of iterations: with exaggeration, without it, and for placed rows.
+_EARLY, _REST, _PLACING = 250, 750, 250
 _REPORTED = 50  # number of iterations between two reports
 
 
@@ -547,7 +549,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
     progress = [0, _EARLY + _REST]
 
     def count(iteration: int, error: float, embedding: np.ndarray) -> None:
-        progress[0] += _REPORTED  # openTSNE starts to count at one in each phase
+        progress[0] += _REPORTED  # openTSNE restarts its count in each phase
         stages.count(*progress, "iteration")
 
     model = TSNE(
@@ -557,11 +559,11 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
         negative_gradient_method="bh",
         callbacks=count,
         callbacks_every_iters=_REPORTED,
-        n_jobs=omp_get_max_threads(),  # the result is the same for any number of threads
+        n_jobs=omp_get_max_threads(),  # the number of threads does not change the result
         random_state=spec.random_state,
     )
     start = start / max(start[:, 0].std(), np.finfo(float).tiny)
-    # Rows with equal coordinates must be separated, and columns of zeros filled.
+    # Noise separates rows with equal coordinates, and fills columns of zeros.
     noise = np.random.default_rng(spec.random_state).normal(size=start.shape)
     affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
     stages.begin(EPOCHS)
@@ -589,7 +591,7 @@ def _torch_tsne(
     """The map (n, c) of X (n, d) that TorchDR computes from a start (n, c)."""
     import torch
 
-    # Needed for t-SNE only: on a GPU, the terms of its gradient are summed in another order in each run.
+    # Only t-SNE needs this: on a GPU, each run sums the terms of its gradient in another order.
     with _random_as_before(), reproducible(spec.random_state, strict=False):
         begin = torch.from_numpy(np.ascontiguousarray(start, dtype=np.float32))
         make = _by_torch("TSNE", spec, stages, _EARLY + _REST)
@@ -628,7 +630,7 @@ def reduce_on_gpu_job(context: Context, *, spec: ReductionSpec, inputs: Sequence
     reduce_job(context, spec=spec, inputs=inputs)
 
 
-reduce_job.on_cpu = True  # the job does not wait for a GPU
+reduce_job.on_cpu = True  # no need to wait for a GPU
 
 
 def offered_methods() -> list[str]:

@@ -43,8 +43,7 @@ from relcore.stores.index import (
     write_index,
 )
 
-# Adapters: maps from queries of a new model to vectors of an old model. They consist of steps that NumPy,
-# ONNX and faiss can run.
+# Adapters map queries of a new model to vectors of an old model, in steps that NumPy, ONNX and faiss can run.
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +162,7 @@ class InPlaceAdapter(Adapter):
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         matrix = self._matrix(new, old)
         start, end = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
-        # A fitted map shrinks rows towards the mean. If their length is not restored, every query finds
+        # A fitted map shrinks rows towards the mean. Unless their length is restored, every query finds
         # documents near the mean. (Cranfield, ridge, 300 pairs: restoring it raises nDCG@10 from .276 to
         # .305.)
         length = float(lengths(old, end).mean(dtype=np.float64))
@@ -208,7 +207,7 @@ class RidgeAdapter(InPlaceAdapter):
 
         def press(penalty: float) -> float:
             shrunk = values**2 / (values**2 + penalty)
-            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / m comes from the offset
+            leverage = 1 / len(Y) + (left**2) @ shrunk  # 1 / len(Y) comes from the offset
             residual = Y - (left * shrunk) @ onto
             return float(np.sum((residual / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2))
 
@@ -241,9 +240,9 @@ class WhitenedRelativeAdapter(Adapter):
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         (start, P, of_new), (end, R, of_old) = (_whitened(rows, self.ridge) for rows in (new, old))
-        # With the SVD A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. Inner products stay the same
-        # if queries and rows are multiplied by U of the old model. So mapped rows are at most as wide as old
-        # ones.
+        # With the SVD A = U S Vᵀ, Aᵀ (K + λI)^(−1/2) = V S (S² + λ)^(−1/2) Uᵀ. If queries and rows are
+        # multiplied by U of the old model, inner products stay the same and mapped rows are at most as wide
+        # as old ones.
         return (AffineStep.between(of_new @ (P.T @ R), start),), (AffineStep.between(of_old, end),)
 
 
@@ -361,7 +360,7 @@ KEY = "relscope-adapter"
 LAYOUT = 1
 _KINDS: dict[str, type[Step]] = {"unit": Unit, "affine": AffineStep}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_SHAPES = {"matrix": ("d", "e"), "offset": ("e",)}  # d: the width before the step, e: the width after it
+_SHAPES = {"matrix": ("d", "e"), "offset": ("e",)}  # d: width before the step; e: width after it
 _MOST_STEPS = 16
 
 
@@ -371,7 +370,7 @@ class StepPlan:
     queries: tuple[str, ...]
     corpus: tuple[str, ...]
     card: Card
-    checksum: str = ""  # checksum of the whole file; "" in files of version 0.1.0
+    checksum: str = ""  # of the whole file; "" in files of version 0.1.0
 
 
 class LoadedAdapter(Adapter):
@@ -473,7 +472,7 @@ def _steps(
 
 # ONNX
 
-OPSET = 18  # from this version on, ReduceL2 takes its axes as an input; onnxruntime supports it since 1.14
+OPSET = 18  # since this version, ReduceL2 takes axes as an input; onnxruntime supports it since 1.14
 _IR = 8  # version of the ONNX file format that belongs to opset 18
 _LEAST_LENGTH = 1e-30  # shorter rows count as zero rows, which stay zero
 
@@ -551,15 +550,15 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
         for name in (SNIPPET, CASCADE):
             write(made / name, files("relcore.migrate").joinpath(name).read_bytes())
         for side, name in GRAPHS.items():
-            (folder / name).unlink(missing_ok=True)  # files of an adapter that is replaced
+            (folder / name).unlink(missing_ok=True)  # remove the file of a replaced adapter
             if find_spec("onnx") and (side == "queries" or loaded.rewrites_corpus):
                 write(made / name, graph_bytes(loaded, side))
                 written.append(name)
     return tuple(folder / name for name in written)
 
 
-# A faiss index with an adapter in front, so that a search program needs no change except queries of the new
-# model.
+# A faiss index with an adapter in front. A search program needs no change except that its queries come from
+# the new model.
 
 
 def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> Any:
@@ -675,7 +674,7 @@ def adapt(
                 done += len(ids)
                 report(done, index.n, f"mapping {index.name}")
                 yield StoredRows(ids, mapped(rows.vectors), rows.payload)
-            # Checked inside the generator: if it raises here, nothing has the name of the goal yet.
+            # Check before the generator ends: if this raises an error, no file has the name of the goal yet.
             _need_distinct_ids(index, np.concatenate(hashes))
 
         write_index(goal, blocks(), target)

@@ -21,7 +21,7 @@ def adapter():
     begin = 8 + int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8:begin])
     plan = json.loads(head.pop("__metadata__")["relscope-adapter"])
-    told = plan["checksum"]  # checksum of the file in which zeros replace the checksum
+    told = plan["checksum"]  # computed with zeros in place of the checksum
     content = raw.replace(told.encode(), b"0" * 32, 1)
     if hashlib.blake2b(content, digest_size=16).hexdigest() != told:
         raise ValueError("adapter.safetensors: expected the content that was written; copy it again")

@@ -51,7 +51,7 @@ class ListIndex:
 
 class Cache:
     def __init__(self, path, embed):
-        self.path, self.embed = Path(path), embed  # save writes ids and vectors to this .npy file
+        self.path, self.embed = Path(path), embed  # the .npy file that `save` writes: ids and vectors
         stored = np.load(path) if self.path.exists() else ()
         self.known = {str(one): vector for one, vector in stored}
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import ndtri, stdtrit  # `scipy.stats`, which has the same functions, takes long to import
+from scipy.special import ndtri, stdtrit  # `scipy.stats` has the same functions, but its import takes long
 
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ADAPTERS
@@ -168,14 +168,14 @@ def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
 
-# A test that pairs belong together: new rows that are held out of a fit must find their partners better than
+# A test that pairs belong together. New rows that are held out of a fit must find their partners better than
 # by chance, and better than if the rows of one file are shifted.
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
-_CLEAR = 3.1  # standard errors above chance; unrelated pairs exceed them once in 1,000 times
-_MANY, _CLEARER = 50, 4.5  # a stricter limit for 50 rows or more; true pairs on Cranfield exceed 9
+_CLEAR = 3.1  # minimum standard errors above chance; unrelated pairs exceed them once in 1,000 times
+_MANY, _CLEARER = 50, 4.5  # from 50 rows on, a stricter limit than _CLEAR; true pairs on Cranfield exceed 9
 _REPEATED, _REPEATED_LESS = 0.05, 0.2
 _UNIT = 1e-2
 
@@ -199,7 +199,7 @@ class Pairing:
 
     @property
     def is_clear(self) -> bool:
-        # The share behind is also tested, because a few unrelated rows that rank first can raise the mean.
+        # Also test the share behind, because a few unrelated rows that rank first can raise the mean.
         clear = _CLEAR if self.n < _MANY else _CLEARER
         return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(
             12 * self.n
@@ -240,11 +240,11 @@ def check_pairs(
             " some more"
         )
     shifts = SHIFTS if m >= FEWEST + 2 * reach else (0,)
-    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # without a partner at some shift
+    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # rows without a partner at some shift
     rows = smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends if len(shifts) > 1 else None)
     n = len(rows)
     odd = np.arange(n) % 2 == 1
-    sizes = np.where(odd, odd.sum(), (~odd).sum())  # number of rows among which each partner is ranked
+    sizes = np.where(odd, odd.sum(), (~odd).sum())  # the number of rows among which a partner is ranked
     terms = [1 / np.arange(1, size + 1) for size in sizes]
     chance = float(np.mean([term.mean() for term in terms]))
     error = float(np.sqrt(sum(term.var() for term in terms)) / n)
@@ -351,10 +351,10 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
     return PairSplit(fitted, np.sort(held[~repeated]), int(repeated.sum()))
 
 
-# Query both models: add the scores of an old query and of a bridged new one. Scores are standardised per
+# Query both models: add the scores of an old query and of a bridged new query. Scores are standardised per
 # query over the whole corpus. Their variance is qᵀ Σ q, where Σ is the covariance of the corpus; their mean
 # does not change the order. So the sum of both z-scores is an inner product of a longer query and a longer
-# row. If both searches use the old vectors, it is an inner product of one query and the old vectors.
+# row. If both searches use the old vectors, it is an inner product of one query and an old vector.
 
 
 def covariance(corpus: np.ndarray) -> np.ndarray:
@@ -383,9 +383,9 @@ def added_scores(
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-# from cheap to expensive
+# in order of cost, cheap options first
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
-ADAPTED = ("bridge", "twice", "cascade")  # the options that depend on the adapter
+ADAPTED = ("bridge", "twice", "cascade")  # the options that use the adapter
 
 
 N_CANDIDATES = 50
@@ -597,7 +597,7 @@ class Bootstrap:
         if np.ndim(one.moved):
             drawn = drawn + self._normal @ one.moved
         low, high = value + np.quantile(drawn, [0.025, 0.975])
-        if high - low < 1e-6:  # differences of this size are rounding errors of float32
+        if high - low < 1e-6:  # smaller differences are rounding errors of float32
             share = 1 - 0.025 ** (1 / n)
             low, high = value - share * (value - least), value + share * (1 - value)
         return Interval(value, float(max(low, least)), float(min(high, 1)))
@@ -700,15 +700,16 @@ class Pairs(NamedTuple):
         return ADAPTERS[adapter].load()().fit(self.new, self.old)
 
 
-# Adapter and weight are chosen by cross-validation over queries: for each query, by other queries.
+# Adapter and weight are chosen by cross-validation: for each query, by the scores of other queries.
 
 FOLDS = 5
 MOST_CHOICE_ROWS = 10_000
-USUAL = "inverse"  # mostly the best of the adapters that leave the corpus unchanged
-WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good weights, the first is chosen
+USUAL = "inverse"  # mostly the best adapter of those that leave the corpus unchanged
+WEIGHTS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.125, 0.0625)  # of equally good weights, the first one is chosen
+
 # Standard errors that are subtracted from a mean gain, so that a gain by chance does not count. The smaller
-# number is for the gain of an adapter over the usual one. The larger one is for the gain of a weight over
-# keeping the old model, for adapters that rewrite the corpus, and for any adapter without judgements.
+# number is for an adapter's gain over the usual one. The larger one is for a weight's gain over keeping the
+# old model, for adapters that rewrite the corpus, and for all adapters without judgements.
 _BY_CHANCE, _CAUTIOUS = 0.5, 2.0
 
 
@@ -805,8 +806,8 @@ def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarr
     return choice(folds >= 0), np.array([choice(folds != fold) for fold in range(FOLDS)])[folds]
 
 
-# A jackknife measures how a score varies with the draw of the pairs. Fits on halves would vary too little
-# where half of the pairs teach an adapter nothing.
+# A jackknife measures how a score varies with the drawn pairs. Fits on halves would vary too little where
+# half of the pairs is too few for the adapter to learn anything.
 
 PARTS = 10
 _MOST_MOVED = 500
@@ -839,8 +840,8 @@ def jackknife_deviations(
     }
 
 
-# Learning curves: scores by number of pairs. With these sizes and a dozen draws, they take at most as long as
-# one fit on 53,000 pairs.
+# Learning curves: scores by number of pairs. With these sizes and a dozen draws, all fits take at most as
+# long as one fit on 53,000 pairs.
 SIZES = (25, 50, 100, 250, 500, 1000, 2500)
 MOST_CURVE_ROWS = 20_000
 

@@ -45,11 +45,11 @@ from relcore.scores.score import Interval, mean_difference
 from relcore.spaces.space import LatentSpace
 from relcore.spaces.split import derangement, row_keys
 
-FEWEST_QUERIES = 10  # queries to fit a map of scores on, and queries to evaluate it on
+FEWEST_QUERIES = 10  # minimum number of queries to fit a map of scores, and to evaluate it
 MOST_ROWS = 4000
 _PERMUTATIONS = 100
 _KNOTS = 256
-_PER_QUERY = 10  # the default threshold is reached by this many rows per query
+_PER_QUERY = 10  # number of rows per query that reach the default threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,8 @@ class ScoreMap:
                 f" and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
-        # Keep at most 512 knots: half evenly spaced, half denser towards the upper end, where thresholds are.
+        # Keep at most 512 knots: half of them evenly spaced, half denser near the upper end, where thresholds
+        # are.
         n = len(fitted.X_thresholds_)
         places = np.r_[np.linspace(0, n - 1, _KNOTS), n - np.geomspace(1, n, _KNOTS)]
         knots = np.unique(places.round().astype(int).clip(0, n - 1))
@@ -225,7 +226,7 @@ def restore_threshold(
     score_map = ScoreMap.fit(*(scores[fitting][known[fitting]] for scores in (new, old)))
     old, new, known = old[judging], new[judging], known[judging]
     mapped = score_map(new)
-    # NaN reaches no threshold
+    # A comparison with NaN is False.
     truth, before, after = (scores >= threshold for scores in (old, new, mapped))
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
@@ -272,7 +273,7 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return ratio + (wrong - ratio * either) / either.mean()
 
 
-MOST_JUDGED = 500  # queries at most; with 20,000 rows, a matrix of scores then takes 40 MB
+MOST_JUDGED = 500  # number of queries; with 20,000 rows, a matrix of their scores takes 40 MB
 MOST_SEARCHED = 20_000
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
@@ -333,7 +334,7 @@ class ThresholdChange(
 
 # The options with cheaper indexes.
 
-RESCORED = 100  # rows of a binary search that are ranked again by full vectors
+RESCORED = 100  # number of rows of a binary search that are ranked again by full vectors
 MOST_COMPRESSED_QUERIES = 500
 
 
@@ -573,7 +574,7 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
     def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
         outcome = self.computed(result)
         shares = np.linspace(0, 1, len(outcome.old))
-        lines = (  # lines have the colours of their options
+        lines = (  # a line has the colour of its option
             Line("old model", outcome.old, shares, color=0),
             Line(SYSTEMS[self.task.system], outcome.new, shares, color=OPTIONS.index(self.task.system)),
             Line("after the map", outcome.mapped, shares, color=len(OPTIONS)),
@@ -615,8 +616,8 @@ def chart_of(result: MigrationResult) -> Lines:
     )
 
 
-# Blind judging: a person sees, for each query, the five rows of two options, and says which are better. A
-# sequential test ends this when the answers suffice.
+# Blind judging: for each query, a person sees the five rows of two options and says which are better. A
+# sequential test stops when the answers suffice.
 
 SHOWN, MOST, DEPTH = 5, 50, 10
 EARLY, LEVEL = 0.0045, 0.05
@@ -687,7 +688,8 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     lists have, averaged over i = 1 … k.
     """
     ranks = np.arange(first.shape[1])
-    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]  # what a row in both lists adds, by the lower of its ranks
+    # What a row adds that is in both lists, by the lower of its ranks.
+    later = np.cumsum(1 / (ranks[::-1] + 1))[::-1]
     same = (first[:, :, None] == second[:, None]) & (first >= 0)[:, :, None]
     return (same * later[np.maximum.outer(ranks, ranks)]).sum((1, 2)) / len(ranks)
 
@@ -709,7 +711,7 @@ def with_answers(
             " that were judged?"
         )
     verdict, told = found.verdict(), result.verdict.sentence
-    # Keep the measured scores, and leave out the verdict before them.
+    # Keep the measured scores, but not the earlier verdict before them.
     measured = told.partition(": ")[2] if result.relevance != NEIGHBOURS else told[told.index("Of the ") :]
     sentence = f"{verdict.sentence} {measured[:1].upper()}{measured[1:]}"
     return replace(result, verdict=replace(verdict, sentence=sentence))
@@ -788,9 +790,10 @@ def sequential_test() -> tuple[SignTest, ...]:
     """The sign tests after 0, 1, …, 50 answers. The p-values are computed over all paths of a fair coin, so
     they account for earlier looks.
     """
-    from scipy.special import bdtr  # `scipy.stats`, which has the same function, takes long to import
+    from scipy.special import bdtr  # `scipy.stats` has the same function, but its import takes long
 
-    paths, ended, found = np.ones(1), 0.0, []  # paths: probability of each count before the test ends
+    # `paths`: the probability of each count before the test ends.
+    paths, ended, found = np.ones(1), 0.0, []
     for n in range(MOST + 1):
         counts = np.arange(n + 1)
         far = abs(2 * counts - n)

@@ -84,10 +84,10 @@ class Verdict:
     headline: str = ""
 
 
-LEFT_OUT = "left out"  # a caution with these words is not highlighted
+LEFT_OUT = "left out"  # words of a caution that is not highlighted
 _SAID = ("no", "yes")
-WORTH_A_CHANGE = 0.01  # least gain of nDCG that is worth the cost of a more expensive option
-_QUERIES = 100  # a cascade that may embed all rows for this many queries saves nothing
+WORTH_A_CHANGE = 0.01  # minimum gain of nDCG that is worth a more expensive option
+_QUERIES = 100  # number of queries; a cascade that may embed all rows for fewer saves nothing
 
 
 def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
@@ -589,7 +589,8 @@ UNJUDGED = (
     "No verdict: pairs alone cannot tell which model is better. A column of labels can, or judged queries, or"
     " your answers in “Judge here, blind”."
 )
-SAME_ROWS = 0.995  # if the old model finds this share, no judgements could tell the models apart
+# Share of the rows that the old model finds; above it, no judgements could tell the models apart.
+SAME_ROWS = 0.995
 FINDS_THE_SAME = "No verdict: both models find the same rows, so the new one does not improve search."
 
 
@@ -704,7 +705,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
     random_state: int = setting(0, low=0, help="Random state of the pairs, the folds and the held-out rows.")
 
     def __post_init__(self) -> None:
-        # Recipes of version 0.2.0 may name adapters here that no longer exist.
+        # Here, recipes of version 0.2.0 may name adapters that no longer exist.
         if isinstance(self.compared, tuple):
             kept = tuple(name for name in self.compared if name not in FORMER_CHOICES["adapter"])
             object.__setattr__(self, "compared", kept)
@@ -739,7 +740,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         report(4, 10, "drawing pairs again")
         moved = jackknife_deviations(trial, pairs, name, weight, self.k, state)
         # Without judgements, what re-embedding finds is relevant by definition, so its score tells nothing. A
-        # cascade over all rows finds the same.
+        # cascade over all rows finds the same rows.
         own = {"re-embed", *["cascade"] * (self.n_candidates >= len(trial.rows))}
         samples = {
             option: QueryScores(trial.score(lists, self.k), moved.get(option, 0.0))
@@ -854,7 +855,7 @@ def export_result(
     return export(adapter, replace(card, **ranks, weight=result.weight), folder)
 
 
-# The migration that the installation contains as an example.
+# The example migration that comes with Relscope.
 
 GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
@@ -918,9 +919,9 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
     return stored_encoding_spec(summary), news[0]
 
 
-# Queries that get worse: the classes or clusters of queries whose scores an option lowers.
+# Queries that get worse: classes or clusters of queries whose scores are lower with an option.
 
-FEWEST = 5  # fewest queries of a group or cluster
+FEWEST = 5  # minimum number of queries in a class or cluster
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:

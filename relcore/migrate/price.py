@@ -15,8 +15,8 @@ from relcore.base.numbers import counted, percent
 from relcore.migrate.evaluate import Candidates
 
 DEPTHS = (20, 50, 100, 200)
-_POINTS = 25  # most points of `Price.curve`
-MOST_SHARE = 0.5  # of the corpus; if a log finds more, re-embedding is cheaper in the end
+_POINTS = 25  # maximum number of points of `Price.curve`
+MOST_SHARE = 0.5  # share of the corpus; if a log finds more of it, re-embedding becomes cheaper
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 MOVE, PROBE, SCORE, SLIDE = range(4)
-_LEAST, _MOST_EXTRA = 6, 4096  # least number of numbers in a request, and most further rows
+_LEAST, _MOST_EXTRA = 6, 4096  # minimum number of values in a request; maximum number of further rows
 
 
 def read_request(message: bytes, n: int) -> np.ndarray | None:

@@ -32,9 +32,9 @@ from relcore.figures.scene import (
 )
 from relcore.figures.style import DARK, LIGHT
 
-NO_CATEGORY = 0xFFFF  # stands for −1 in the uint16 arrays of the payload
-EXACT = 60_000  # most rows that are sent as float32
-POSITION_STEPS = 65_535  # steps of an axis: even at a zoom of 100, rounding moves no point by half a pixel
+NO_CATEGORY = 0xFFFF  # −1 in the uint16 arrays of the payload
+EXACT = 60_000  # maximum number of rows that are sent as float32
+POSITION_STEPS = 65_535  # steps of an axis; even at a zoom of 100, rounding moves no point by half a pixel
 
 
 def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any
         "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
         "stepsAClass": STEPS // PARTS if scale else 1,
         "ticks": scale.ticks() if scale else None,
-        # Names are not written on the map if they are steps of a scale ("ramp") or mere numbers ("mute").
+        # Class names are not written on the map if they are steps of a scale ("ramp") or single ids ("mute").
         "ramp": bool(coloring.colors),
         "mute": mute,
         "colors": [coloring.palette(theme) for theme in (LIGHT, DARK)],
@@ -292,7 +292,7 @@ def joined_texts(strings: np.ndarray) -> bytes:
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair; checked after an error, as checks are slow
+    except UnicodeEncodeError:  # half of a surrogate pair, for which it takes too long to look beforehand
         return encodable(text).encode()
 
 

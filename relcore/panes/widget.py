@@ -20,7 +20,7 @@ from relcore.figures.style import Style
 from relcore.panes.page import hover_columns, part, scene_exportable, script
 from relcore.panes.payload import PaneEvent, ids_digest, payload_of, read_events
 
-_STATIC_DPI = 100  # resolution of the picture that is saved in a notebook
+_STATIC_DPI = 100  # resolution of the picture in a saved notebook
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 
 
@@ -38,7 +38,8 @@ class Live(Protocol):
 
 
 if TYPE_CHECKING:
-    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]  # type of the value; types it can be set to
+    # The type of the value, and the types that can be assigned.
+    _Trait = traitlets.TraitType[tuple[Any, ...], Iterable[Any]]
 else:
     _Trait = traitlets.TraitType
 
@@ -126,13 +127,13 @@ class PanesWidget(anywidget.AnyWidget):
         self.on_msg(self._dragged)
 
     def __repr__(self) -> str:
-        # A saved notebook shows this text if widgets are not available. anywidget cuts it at 110 letters.
+        # A saved notebook shows this text where widgets are not available. anywidget cuts it at 110 letters.
         rows, anchors = len(self._scene), len(self._scene.anchors)
         return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
 
     def _repr_mimebundle_(self, **look: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**look) or ({}, {})
-        # A saved notebook, and its export, show this picture, because no front end draws the widget there.
+        # A saved notebook and its export show this picture, because without a kernel the widget is not drawn.
         picture = scene_exportable(self._scene).bytes("png", Style(dpi=_STATIC_DPI))
         return {**data, "image/png": b64encode(picture).decode()}, metadata
 
@@ -143,7 +144,7 @@ class PanesWidget(anywidget.AnyWidget):
 
     @traitlets.validate("anchors")
     def _drawable(self, proposal: Any) -> tuple[str, ...]:
-        # Draw first, so that the widget stays unchanged if anchors cannot be drawn.
+        # Draw before any change, so that the widget stays as it was if anchors cannot be drawn.
         if proposal.value != self._drawn_for:
             scene, self._drawn_rows = encodable(self._draw(proposal.value))
             self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
@@ -181,7 +182,7 @@ class PanesWidget(anywidget.AnyWidget):
     def _receive(self, change: Any) -> None:
         version, n = ids_digest(self._scene), len(self._scene)
         events, self._answered = read_events(change.new, version, n, self._answered)
-        with self.hold_sync():  # one message back, whatever changes the event causes
+        with self.hold_sync():  # sends a single message, whatever changes the event causes
             for event in events:
                 if event.kind in ("anchor", "spread"):
                     self._anchor(event)
@@ -233,7 +234,8 @@ class PanesWidget(anywidget.AnyWidget):
         """Add a trait for each array. The arrays of relative panes are new when the first anchors are set."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
-        if "keys" in self._trait_values:  # the names of traits that are sent to the browser; set by __init__
+        # `keys`, set by __init__: the names of the traits that are sent to the browser.
+        if "keys" in self._trait_values:
             self.keys = [*self.keys, *new]
 
     def _show(self) -> None:

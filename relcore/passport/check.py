@@ -46,11 +46,11 @@ from relcore.runs.store import Progress, Store, silent
 from relcore.spaces.space import LatentSpace, MatrixLike, RowNumbers, as_space, ids_of, row_hashes, shared_ids
 from relcore.spaces.split import derangement
 
-FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # fewest rows for two parts; for a trusted sample
-_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # limits of `_unfit`
+FEWEST_ROWS, TRUSTED_ROWS = 500, 100  # minimum number of rows for two parts; for a trusted sample
+_DENSE, _ORDERED, _PER_DIMENSION = 0.5, 0.8, 2  # limits of three checks in `_unfit`
 _UNIT, _ON_GRID, _MOST_STEPS = 1e-6, 0.02, 256
-_PADDED = 8  # fewest final zeros; in int8 rows, fewer may be chance
-_SHOWN = 10  # most rows in a report
+_PADDED = 8  # minimum number of final zeros; in int8 rows, fewer may be chance
+_SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
     "unlike": "on axes that trusted rows hardly use (theirs: 1)",
@@ -421,7 +421,7 @@ class CheckRows(Task[Checked], kind="check", version=2, title="Check for a secon
         return check(*spaces[:2], random_state=self.random_state)
 
 
-# The figures of both checks, of a passport and of a collection, and two tasks of their page.
+# Figures of both checks, those of a passport and of a collection, and two tasks of the page.
 
 MINILM = "minilm"
 
@@ -526,7 +526,7 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     )
 
 
-_DRAWN = 3000  # most rows of a map
+_DRAWN = 3000  # maximum number of rows of a map
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -564,7 +564,7 @@ def map_of(space: LatentSpace, checked: Checked) -> Lines:
     return Lines(lines, "longest axis", "second axis", kind="points", note=note, alt=alt)
 
 
-# Repair: the rows of one model are mapped into the space of the other.
+# Repair maps the rows of one model into the space of the other.
 
 
 def map_to_space(
@@ -637,7 +637,7 @@ def repair(
         return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
     queries, hits = unit_rows(other[tested]), []
-    for side in (X[rows], fit(np.flatnonzero(~tested))):  # shares before and after the repair
+    for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after the repair
         lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
         hits.append(float((lists == places[tested][:, None]).any(axis=1).mean()))
     X[rows] = fit(np.arange(len(own)))

@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 # The rows are shuffled once. Each sample of a part, and the first half of a part, consists of its first
 # rows in this order. So equal parts have equal slopes, however they were found.
 
-MIXED, SUSPECTED = 0.25, 0.3  # limits of `Slope.high`, from benchmarks/check_rates.md
-LEAST = 20  # fewest rows of a part, for reliable variances
-FITTED = 20_000  # most rows of a fit
-_STARTED, _FROM = 5000, 4000  # most rows for the choice of starts; most rows for a Gaussian
-_LONG = 30  # longest axes by which rows are grouped
-_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # levels of halving; starts kept of each kind; steps from a start
-_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # shares of the rows in a start
-_SETTLED = 1e-3  # a search ends if at most this share of the rows changes its part
-_SHORTEST = 0.01  # least variance of an axis, as a share of the median one; unused dimensions have 0
-_SHRUNK = 0.02  # least mean square along an axis, as a share of the mean one, for few rows
-_MANY = 10  # with this many rows per dimension, mean squares need no such limit
+MIXED, SUSPECTED = 0.25, 0.3  # limits of `Slope.high`, as measured in benchmarks/check_rates.md
+LEAST = 20  # minimum number of rows of a part, for reliable variances
+FITTED = 20_000  # maximum number of rows of a fit
+_STARTED, _FROM = 5000, 4000  # maximum number of rows for the choice of starts, and for a Gaussian
+_LONG = 30  # number of the longest axes, by which rows are grouped
+_GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # numbers of halvings, of starts kept per kind, of steps per start
+_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # shares of the rows that a start puts into one part
+_SETTLED = 1e-3  # share of the rows that change their part; below it, a search ends
+_SHORTEST = 0.01  # minimum variance of an axis, as a share of the median variance; unused dimensions have 0
+_SHRUNK = 0.02  # minimum mean square along an axis, as a share of their mean, for few rows
+_MANY = 10  # number of rows per dimension from which mean squares need no minimum
 
 
 class Slope(NamedTuple):
@@ -205,7 +205,8 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     n = len(X)
     some = np.random.default_rng((random_state, 40)).permutation(n)[:FITTED]
     rows = np.asarray(X[some])
-    # Equal rows have no variance along any axis; neither have rows with one number in all dimensions.
+    # Equal rows have no variance along any axis, and neither have rows with the same number in all
+    # dimensions.
     distinct = ~(row_hashes(rows).duplicated().to_numpy() | (rows == rows[:, :1]).all(axis=1))
     some = some[distinct]
     even, odd = halves(rows[distinct])
@@ -216,7 +217,7 @@ def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -
     if not kept:
         return TwoParts(Slope(1.0, 1.0, odd.shape[1]), np.full(n, -np.inf, np.float32), len(some))
     best, second = _least_shared_parts(even, odd, kept)
-    # Repeat with the roles of the odd and even dimensions exchanged; the higher slope counts.
+    # Repeat with odd and even dimensions exchanged; the higher slope counts.
     other, again = _least_shared_parts(odd, even, [second])
     best = max(best, other, key=lambda one: one.high)
     models = _log_odds(even, second), _log_odds(odd, again)
@@ -299,21 +300,22 @@ def _least_shared_parts(
         for _ in range(_STEPS):
             found.append((slope := between(other, part), part))
             lowest = min(lowest, slope.high)
-            if slope.high > lowest + 0.05:  # further steps only raise it
+            if slope.high > lowest + 0.05:  # further steps only raise the slope
                 break
             now = _log_odds(X, part)(X) > 0
             changed = np.count_nonzero(now != part)
             if not LEAST <= np.count_nonzero(now) <= len(X) - LEAST or changed <= _SETTLED * len(X):
                 break
             part = now
-    # Of all steps, the one with the lowest slope counts, because in later steps a small part takes rows that
-    # are rare in both models.
+    # The step with the lowest slope counts, because in later steps a small part also takes rows that are rare
+    # in both models.
     return min(found, key=lambda one: one[0].high)
 
 
-KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2  # layout 2 has a fingerprint
-FINGERPRINT, DOMAINS = 48, 3  # axes of a fingerprint; fewest domains
-FEWEST, ENOUGH, MOST = 8, 32, 4096  # anchors: fewest, enough for every verdict, most
+# Layout 2 contains a fingerprint, layout 1 does not.
+KEY, SUFFIX, LAYOUT = "relscope.passport", ".safetensors", 2
+FINGERPRINT, DOMAINS = 48, 3  # number of axes of a fingerprint; minimum number of domains
+FEWEST, ENOUGH, MOST = 8, 32, 4096  # numbers of anchors: minimum, enough for every verdict, maximum
 ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 
@@ -410,7 +412,7 @@ class Passport:
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if self.fingerprint is not None:
             tensors |= {name: np.ascontiguousarray(part) for name, part in self.fingerprint._asdict().items()}
-        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions can only read layout 1
+        layout = LAYOUT if self.fingerprint is not None else 1  # earlier versions read only layout 1
         exact = held_by(vectors).items()
         dtype = next((name for name, rows in exact if rows.all()), "float32")
         return file_bytes(tensors, KEY, _Header(layout, self.card, dtype, *digests))
@@ -477,7 +479,7 @@ def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
     return {"float16": half, "bfloat16": ~(np.ascontiguousarray(X).view(np.uint32) & 0xFFFF).any(axis=1)}
 
 
-# The check of a passport: the kind of change from its vectors to new vectors of the same anchors.
+# The check of a passport: how new vectors of its anchors differ from its own vectors.
 
 CHANGES = {
     "same": "the same vectors",
@@ -489,7 +491,7 @@ CHANGES = {
     "changed recipe": "the same coordinates, other vectors: another prompt, pooling, layer, revision, noise",
     "other model": "other coordinates and another shape",
 }
-UNCHANGED = ("same", "rounded", "rescaled")  # kinds that hardly affect search by cosine
+UNCHANGED = ("same", "rounded", "rescaled")  # changes that hardly affect search by cosine
 ADVICE = {
     "same": "There is nothing to do.",
     "rounded": "There is nothing to do as a rule.",
@@ -500,20 +502,22 @@ ADVICE = {
     "changed recipe": "Find out what changed, or embed all rows again.",
     "other model": "Embed all rows again, or map the new queries: Migrate, New model.",
 }
-EXACT = 2e-5  # share of a row's largest number; batch size and processor change numbers by less
-ROUNDED = 0.2  # share of the rows' spread; int8 changes numbers by .02, 4 bits by .15, a short prompt by .28
-COMPUTED = 0.01  # share of the rows' spread, as in 16-bit models; larger changes must lie on a grid
-ON_GRID = 2.5  # .99 quantile ÷ median of the changes; 1.98 on a grid (uniform), 3.8 for normal noise
-# Kept rows move by at most KEPT times the rows' spread, and others move APART times as far.
+# Maximum change, as a share of a row's largest number; batch size and processor change numbers by less.
+EXACT = 2e-5
+ROUNDED = 0.2  # maximum change, as a share of the spread; int8 causes .02, 4 bits .15, a short prompt .28
+COMPUTED = 0.01  # change as a share of the spread, as in 16-bit models; a larger one must lie on a grid
+ON_GRID = 2.5  # maximum .99 quantile ÷ median of the changes: 1.98 on a grid, 3.8 for normal noise
+# Kept rows move by at most KEPT times the rows' spread; other rows move APART times as far.
 KEPT, APART = 0.06, 3.0
-LEAST_KEPT = 0.1  # least share of kept anchors; if rows are reordered, a few keep their place by chance
-LENGTHS = 0.01  # share of a row's length; int8 changes it by at most .005
-# A rotation with 5 % of noise has .9991 and .019, a short prompt .955 and .16.
+LEAST_KEPT = 0.1  # minimum share of kept anchors; if rows are reordered, a few keep their place by chance
+LENGTHS = 0.01  # maximum change, as a share of a row's length; int8 changes it by at most .005
+
+# A rotation with 5 % of noise gives .9991 and .019; a short prompt gives .955 and .16.
 SAME_GRAM, GRAM_APART = 0.985, 0.06
-EXACT_GRAM = 1e-3  # noise changes cosines by more than a rotation does
-DRAWS, FEW_DRAWS = 1999, 199  # permutations and samples of the anchors; the second is for Gram matrices
+EXACT_GRAM = 1e-3  # maximum change of a cosine by a rotation; noise changes cosines by more
+DRAWS, FEW_DRAWS = 1999, 199  # permutations and samples of the anchors; FEW_DRAWS is for Gram matrices
 LEAST_P = 0.01
-LEAST_VALUE = 1e-5  # share of the largest singular value; smaller ones are float32 rounding
+LEAST_VALUE = 1e-5  # minimum singular value, as a share of the largest; smaller ones are float32 rounding
 
 
 class Evidence(NamedTuple):
@@ -736,7 +740,7 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
     enough = np.count_nonzero(~others) >= max(2, LEAST_KEPT * len(X))
     if others.any() and enough and moved[others].min() >= APART * KEPT:
         near = unit_rows(Y[others]) @ unit_rows(X).T
-        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise, rows were reordered
+        if np.mean(near.max(axis=1) > 1 - KEPT**2) < 0.5:  # otherwise rows were reordered
             return "mixed", others
     size = float(np.sqrt(np.square(moved).mean()))
     if size > ROUNDED or (size > COMPUTED and not _on_grid(X, change)):
@@ -764,7 +768,7 @@ def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
     return False
 
 
-# The recipe of vectors: if their model is available, likely prompts, poolings and layers are tried.
+# The recipe of vectors: if their model is available, try the likely prompts, poolings and layers.
 
 PROMPTS = (
     "",
@@ -775,7 +779,7 @@ PROMPTS = (
     "Represent this sentence for searching relevant passages: ",
 )
 POOLINGS = ("mean", "cls")
-NAMED = 0.999  # least mean cosine between vectors and those of their recipe
+NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe gives
 
 
 def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
@@ -819,7 +823,7 @@ def recipes_of(
 ) -> dict[str, np.ndarray]:
     """The result of `encode_texts` with both poolings."""
     tried: dict[str, np.ndarray] = {}
-    for pooling in POOLINGS:  # in layer 0, the class token is the same for every text
+    for pooling in POOLINGS:  # layer 0 needs the mean, because its class token is the same for every text
         layers = tuple(layer for layer in encoder.layers if layer or pooling == "mean")
         tried |= encode_texts(replace(encoder, layers=layers, pooling=pooling), texts, *prompts)
     return tried

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
-_TRAINED_AT_ONCE = 2**31  # most bytes of rows that are copied into one array for training
+_TRAINED_AT_ONCE = 2**31  # maximum number of bytes of rows that are copied into one array for training
 _READ_AT_ONCE = 2**16  # rows per call, if the probabilities of a row do not depend on other rows
 _LEARNING_RATE = 1e-3
-_LEAST, _MOST = 2.0**-8, 2.0**30  # networks rescale rows if a typical number is outside this range
+_LEAST, _MOST = 2.0**-8, 2.0**30  # networks rescale rows if their typical number is outside this range
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int) -> LogisticHea
     mean = mean_row(X)
     fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
     weights, bias = fitted.coef_.T, fitted.intercept_
-    if n_classes == 2:  # with two classes, scikit-learn returns only the second one
+    if n_classes == 2:  # of two classes, scikit-learn returns only the second
         weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
@@ -190,7 +190,7 @@ def _train(
 
         def loss_of(batch: torch.Tensor) -> torch.Tensor:
             scores = _scores(weights, rows.index_select(1, batch), over_rows)
-            # A mean over the networks would divide each gradient by their number.
+            # Not the mean over the networks, which would divide each gradient by their number.
             each = targets.index_select(1, batch).flatten()
             return cross_entropy(scores.flatten(0, 1), each, reduction="sum") / len(batch)
 

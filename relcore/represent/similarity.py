@@ -37,7 +37,7 @@ class Estimator:
     an error for other columns and for another order.
     """
 
-    _needs_target: ClassVar[bool] = False  # whether `fit` also gets a second space
+    _needs_target: ClassVar[bool] = False  # whether `fit` also needs a second space
     _names_out: np.ndarray | None = None
     _n_features_out: int
     n_features_in_: int
@@ -120,7 +120,7 @@ class Estimator:
 
     def _sees(self, X: Any, width: int, width_out: int, names_out: np.ndarray | None = None) -> None:
         """Store the widths of a fit and, if its columns have names, the names."""
-        vars(self).pop("feature_names_in_", None)  # set by an earlier fit
+        vars(self).pop("feature_names_in_", None)  # an earlier fit may have set it
         if (names := column_names(X)) is not None:
             self.feature_names_in_ = names
         self.n_features_in_, self._n_features_out, self._names_out = width, width_out, names_out
@@ -260,8 +260,8 @@ class AnchorAxes(NamedTuple):
         return compute(anchors.tobytes(), anchors.shape)
 
 
-_NO_AXIS = 1e-12  # times the largest singular value; axes with less are only rounding errors
-_KEPT_AXES = 2**19  # most numbers in a set of anchors whose axes are cached; 16 sets of 10 MB each
+_NO_AXIS = 1e-12  # singular values below this share of the largest are rounding errors
+_KEPT_AXES = 2**19  # maximum number of values in anchors whose axes are cached; 16 sets take 10 MB each
 
 
 @lru_cache(maxsize=16)
@@ -301,7 +301,7 @@ class Similarity:
     """
 
     anchors_: np.ndarray
-    # Whether `relative` multiplies unit rows by `basis_` (d, k); whitening needs this.
+    # Whether `relative` is a product of unit rows and `basis_` (d, k), as whitening needs.
     linear: ClassVar[bool] = False
     learns: ClassVar[bool] = False  # whether `fit` uses the rows that `clustered_rows` draws
 
@@ -328,7 +328,7 @@ class Cosine(Similarity):
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
         self.basis_ = self.anchors_.T
-        if settings.whiten:  # whitening: times the symmetric root (K + λ · I)^(−1/2), K = A Aᵀ, in float64
+        if settings.whiten:  # K = A Aᵀ; the product with (K + λ · I)^(−1/2), in float64, is the whitening
             root = inverse_root(self.anchors_, settings.ridge)
             self.basis_ = self.basis_ @ root.astype(np.float32)
         return self
@@ -379,7 +379,7 @@ class Quantised(Similarity):
     learns: ClassVar[bool] = True
 
     def __init__(self, threshold: float | None = None) -> None:
-        self.threshold = threshold  # if None, the threshold of the `RelativeProjection`
+        self.threshold = threshold  # None: the threshold of the `RelativeProjection`
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         from sklearn.cluster import AgglomerativeClustering
@@ -398,11 +398,11 @@ class Quantised(Similarity):
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        need_finite(X)  # check here, because centroids are finite, so a NaN would not be in the result
+        need_finite(X)  # check now, because centroids are finite even if X contains NaN
         return self._nearest(unit_rows(X, mean)) @ self._nearest(self.anchors_).T
 
     def _nearest(self, X: np.ndarray) -> np.ndarray:
-        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2), so with one more column, the nearest centroid has the largest
+        # ‖x − c‖² = ‖x‖² − 2 (x·c − ‖c‖² / 2). So with one more column, the nearest centroid has the largest
         # product.
         offsets = np.vecdot(self.centroids_, self.centroids_) / -2
         queries = np.column_stack([X, np.ones(len(X), np.float32)])
@@ -537,7 +537,7 @@ class RelativeProjection(Estimator):
         The rows should be those of `clustered_rows`. Similarities that learn from rows use only these, so the
         result is the same as with all rows.
         """
-        if isinstance(self.similarity, Similarity):  # if an instance is given, a copy of it is fitted
+        if isinstance(self.similarity, Similarity):  # fit a copy of the given instance
             similarity = copy(self.similarity)
         else:
             need_one_of("similarity", self.similarity, SIMILARITIES)
@@ -673,7 +673,7 @@ def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
     return ids
 
 
-# The strategies. Each returns the row numbers of n anchors, from `candidates` (m,): row numbers by descending
+# The strategies return the row numbers of n anchors, from `candidates` (m,): row numbers by descending
 # frequency.
 
 
@@ -755,8 +755,7 @@ def class_balanced(
     shuffled = shuffled[space.labels[shuffled] != ""]
     if len(shuffled) < n_anchors:
         raise SpaceError(f"n_anchors: expected at most {len(shuffled)}, the labelled rows, got {n_anchors}")
-    # Take the first row of every class, then the second row of every class, and so on, until there are
-    # enough.
+    # Take the first row of every class, then the second of every class, and so on, until there are enough.
     labels = pd.Series(space.labels[shuffled])
     turn, place = labels.groupby(labels).cumcount(), np.unique(labels, return_inverse=True)[1]
     return shuffled[np.lexsort((place, turn))[:n_anchors]]
@@ -769,8 +768,8 @@ def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
 # Diagnostics of a set of anchors: rank, condition, coverage and near-duplicates.
 
 _SAMPLED_ROWS = 1000
-_DUPLICATE = 0.9  # least cosine of near-duplicates
-_SAME, _MANY = 1 - 1e-4, 0.05  # least cosine of coinciding anchors; least share for a warning
+_DUPLICATE = 0.9  # minimum cosine of near-duplicates
+_SAME, _MANY = 1 - 1e-4, 0.05  # minimum cosine of coinciding anchors; their minimum share for a warning
 
 
 @dataclass(frozen=True)
@@ -867,15 +866,15 @@ TRUSTED = 0.6  # share of the pairs on which the rotation is fitted
 ROUNDS = 10
 FOLDS = 10
 FALSE_SHARE = 0.05
-FEWEST = 10  # least number of pairs; fewer do not determine a rotation
-_JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches below which pairs are counted as wrong
-_COUNTED = 0.9  # quantile of the mismatches below which pairs are counted to name suspects
-_NEVER_RIGHT = 0.25  # quantile of the mismatches below which right pairs are not expected
+FEWEST = 10  # minimum number of pairs; fewer do not determine a rotation
+_JUDGED = (0.5, 0.9, 0.99, 0.999)  # quantiles of the mismatches; pairs below them are counted
+_COUNTED = 0.9  # quantile of the mismatches; the number of pairs below it is that of suspects
+_NEVER_RIGHT = 0.25  # quantile of the mismatches; right pairs are not expected below it
 _TAIL_SHARE = 0.025
 _MOST_WRONG = 1 - TRUSTED
-_TAIL = (8, 40)  # most degrees of freedom; number of pairs per degree above two
-_NEAREST = 1e-4  # least 1 − agreement; pairs below it count as equal
-_SILENT = 1e-9  # times the largest singular value; in directions below it, trusted pairs have no spread
+_TAIL = (8, 40)  # maximum degrees of freedom; number of pairs per degree above two
+_NEAREST = 1e-4  # lower limit of 1 − agreement; pairs below it count as equal
+_SILENT = 1e-9  # share of the largest singular value; in directions below it, trusted pairs have no spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -910,7 +909,7 @@ class Audit:
         that the agreement of wrong pairs is distributed as that of mismatches. Pairs are counted below an
         agreement that right pairs rarely have."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
-        # Take the smallest estimate plus three standard errors, because right pairs can only increase an
+        # Take the smallest estimate plus three standard errors, because right pairs can only raise an
         # estimate.
         n, share = min(below, key=lambda one: (one[0] + 3 * np.sqrt(one[0] * (1 - one[1]))) / one[1])
         return float(np.clip(n / share, *self.wrong_interval))

@@ -91,7 +91,7 @@ class Procrustes(_Translation):
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         engine = Engine()
         rotation, singular_values = engine.rotation(engine.product(source.T, target))
-        keeps = rotation.shape[0] <= rotation.shape[1]  # the map keeps the lengths of all rows
+        keeps = rotation.shape[0] <= rotation.shape[1]  # whether the map keeps the lengths of all rows
         spread = np.linalg.norm(source if keeps else engine.product(source, rotation)) ** 2
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
@@ -156,7 +156,7 @@ class Affine(LeastSquares):
     _centred: ClassVar[bool] = True
 
 
-# Alignment of a map of the rows with another map, for display.
+# Alignment of one map of the rows to another, for display.
 
 
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -174,13 +174,13 @@ def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     centre = reference[known].mean(axis=0, dtype=np.float64)
     moved = coordinates - coordinates[known].mean(axis=0, dtype=np.float64)
     spread = np.sum(moved[known] ** 2)
-    if spread > 0:  # if a map is a single point, it can only be shifted
+    if spread > 0:  # a map that is a single point can only be shifted
         rotation, values = Engine().rotation(moved[known].T @ (reference[known] - centre))
         moved = moved @ rotation * (values.sum() / spread)
     return (moved + centre).astype(np.float32)
 
 
-# Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).
+# Pruning selects anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024).
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
@@ -285,7 +285,7 @@ class InverseRelativeProjection(Estimator):
             raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
         if not self.ridge > 0:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
-        self.__dict__.pop("rank_", None)  # cached by an earlier fit
+        self.__dict__.pop("rank_", None)  # an earlier fit may have cached it
         sides = "source_anchors", "target_anchors"
         source, target = self._paired_matrices(sides, source_anchors, target_anchors)
         if len(source) != len(target):
@@ -359,7 +359,7 @@ class InverseRelativeProjection(Estimator):
     def _shrunk(self, anchors: np.ndarray) -> np.ndarray:
         power = -1 if self.method == "ridge" else -0.5
         decoder, values = Engine().shrunk(anchors, self.ridge, power)
-        # If there are more anchors than dimensions, the remaining eigenvalues of K are 0.
+        # With more anchors than dimensions, the remaining eigenvalues of K are 0.
         ends = np.maximum(values[[-1, 0]], 0) * (1, len(anchors) <= len(values)) + self.ridge
         self.kept_, self.condition_numbers_ = (np.arange(len(anchors)),), (ends[:1] / ends[1:]) ** -power
         return decoder
@@ -383,7 +383,7 @@ def pruned_decoders(
     orders = pruning_orders(anchors, max(omegas), min(deltas), random_state)
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
-        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # if δ is small, prunings keep the same anchors
+        inverses: dict[bytes, tuple[np.ndarray, float]] = {}  # with small δ, prunings keep the same anchors
         for done, (order, distances) in enumerate(orders, start=1):
             kept.append(order[distances >= delta])
             members = np.sort(kept[-1])
@@ -406,8 +406,8 @@ def pruning_orders(
     anchor is added. The order ends at a distance of δ or below.
     """
     starts = first_anchors(len(anchors), omega, random_state)
-    # Orders in the cache end at a multiple of a step of δ, so that they also serve for other positions of a
-    # slider.
+    # Orders in the cache end at a multiple of a step of δ, so that they serve for nearby positions of a
+    # slider, too.
     least = math.floor(_STEPS * delta) / _STEPS
     anchors = np.ascontiguousarray(anchors, dtype=np.float32)
     return _orders(anchors.tobytes(), anchors.shape, starts.tobytes(), least)
@@ -435,7 +435,7 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
     engine, A = Engine(), anchors.astype(np.float64)
     wide = A.shape[0] < A.shape[1]
     squares, vectors = engine.eigh(engine.product(A, A.T) if wide else engine.product(A.T, A))
-    # The eigenvalues are squares of the singular values, so the tolerance is squared, too.
+    # The eigenvalues are squared singular values, so the tolerance is also squared.
     real = squares > squares[-1] * (max(A.shape) * np.finfo(np.float32).eps) ** 2
     inverse = (vectors[:, real] / squares[real]) @ vectors[:, real].T
     condition = float(np.sqrt(squares[-1] / squares[0])) if real.all() else float("inf")
@@ -571,7 +571,7 @@ def representation_maps(
     rows = match.source.rows(shared_anchors(anchor_ids, *match.spaces))
     if representation == "procrustes":
         target = vectors.pop(1)
-        mean = mean_row(target)  # the same map as in Invert
+        mean = mean_row(target)  # the origin that Invert uses, too
         first, *others = (
             partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors
         )
@@ -583,7 +583,7 @@ def representation_maps(
 # Stitching methods (`names.METHODS`): maps from the rows of one encoder to the input of another encoder's
 # head.
 
-Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
+Rows = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → (m, d′)
 
 
 @dataclass(frozen=True)

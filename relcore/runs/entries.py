@@ -68,7 +68,7 @@ def _canonical(part: Any) -> Any:
     )
 
 
-ENVIRONMENT = "RELSCOPE_STORE"  # the variable with the folder of the store
+ENVIRONMENT = "RELSCOPE_STORE"  # environment variable with the folder of the store
 
 
 class StoreError(RuntimeError):
@@ -77,13 +77,13 @@ class StoreError(RuntimeError):
 
 CHECKED = "relscope-crc32"
 _ALIGNED = 64
-_LAST = "vectors"  # the name of the array of blocks; its checksum continues that of the other arrays
+_LAST = "vectors"  # the array that is stored in blocks; its checksum continues that of the other arrays
 _MOST_HEADER_BYTES = 100_000_000  # the limit of safetensors
 _CODES = ("?", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 _TYPES = ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
 _DTYPES = dict(zip(_TYPES, map(np.dtype, _CODES), strict=True))
 _NAMES = dict(zip(_DTYPES.values(), _TYPES, strict=True))
-_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type, shape, first byte and end of an array
+_Part = tuple[np.dtype, tuple[int, ...], int, int]  # type, shape, first byte and last byte + 1 of an array
 FOLDER = Path(str(files("relcore") / "data" / "finished"))
 _log = logging.getLogger("relscope")
 
@@ -138,7 +138,7 @@ def write_into(
     if matrix and max(arrays, default="") > _LAST:
         raise ValueError(f"expected names before {_LAST!r}, got {max(arrays)!r}")
     blocks, shape = matrix or ((), None)
-    # The widest types come first, so that all arrays are aligned.
+    # The widest types come first, which aligns all arrays.
     arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
     check, n_rows = int(data_check(arrays), 16), 0
     stream.write(_header(shape, arrays, text, 0))
@@ -173,7 +173,8 @@ def _header(shape: tuple[int, int] | None, arrays: Mapping[str, np.ndarray], tex
 def read(path: Path) -> Entry:
     """Read the entry in a file. Raises Damaged if the file was truncated or changed, and OSError if it cannot
     be read."""
-    # The reader of safetensors would map the file, and the process would be killed if its disk disappeared.
+    # The reader of safetensors would map the file, and the process would be killed if the file's disk
+    # disappeared.
     with _open_regular(path) as file:
         metadata, parts, n_bytes, check = _read_header(file)
         data = np.empty(n_bytes, np.uint8)
@@ -256,7 +257,7 @@ def data_check(arrays: Mapping[str, np.ndarray]) -> str:
     return f"{check:08x}"
 
 
-# Bundled results come with Relscope. They are read by key and never written.
+# Bundled results, which come with Relscope, are read by key and never written.
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from relcore.runs.store import Context, Pins, Store, TimeLeft, in_use, run_in_wo
 WAITS = "waiting for its turn"
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
-RECONNECTS = 10  # number of tries to connect, of three seconds each, after a scheduler died
-_MOST_LOSSES = 3  # number of schedulers that may be lost during one job
+RECONNECTS = 10  # number of tries, of three seconds each, to connect after a scheduler died
+_MOST_LOSSES = 3  # number of schedulers that a job may lose
 _log = logging.getLogger("relscope")
 
 
@@ -95,7 +95,7 @@ class Job:
         self._sent = self._started = self._stopped = 0.0
         self._left = TimeLeft()
         self._future: Any = None
-        self._place: tuple[str, int] | None = None  # the worker's address and process id
+        self._place: tuple[str, int] | None = None  # address and process id of the worker that runs the job
         if self.state == "done":
             self._ended.set()
 
@@ -171,8 +171,8 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
         from distributed import Client
 
     cluster = None if address else LocalCluster(n_workers, max(1, (os.cpu_count() or 1) // n_workers))
-    # A client that starts holds a lock of Dask, and a client that is garbage-collected needs this lock. If
-    # both happened in one thread, that thread would wait for ever.
+    # A client that starts holds a lock of Dask, and collecting a client needs the same lock. If one thread
+    # did both, it would wait for ever.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -283,7 +283,8 @@ class JobQueue:
         """The job with this key, of any session. If only the store has its result, a finished job. None if
         there is neither."""
         job = self._jobs.get(key)
-        if job and job._status.state != "done":  # checked first: results are stored before "done" is set
+        # Checked before the store, because results are stored before "done" is set.
+        if job and job._status.state != "done":
             return job
         return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
 
@@ -309,7 +310,7 @@ class JobQueue:
             self._disconnect()
 
     def _remember(self, job: Job) -> Job:
-        self._jobs.pop(job.key, None)  # the newest job must be the last one
+        self._jobs.pop(job.key, None)  # moves the job to the end, where the newest is
         self._jobs[job.key] = job
         return job
 
@@ -329,12 +330,12 @@ class JobQueue:
             cluster.close()
 
     def _dispatch(self, job: Job) -> None:
-        # Dask estimates durations from earlier tasks whose names have the same part before the dash.
+        # From tasks with the same name before the dash, Dask estimates how long this task takes.
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments, chosen())
-        self._running[token] = job  # set before sending, because "started" may arrive before `submit` returns
+        self._running[token] = job  # set first, because "started" may arrive before `submit` returns
         # Only one local process uses the GPU. Several would share its memory, and none could know how much is
         # free. Workers of other clusters may lack this Dask resource.
         on_gpu = self._cluster is not None and self._cluster.has_gpu
@@ -350,7 +351,7 @@ class JobQueue:
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
-        elif message["event"] == "started":  # the job was cancelled just when it started
+        elif message["event"] == "started":  # the job was cancelled while it started
             place = (message["worker"], message["pid"])
             threading.Thread(target=self._kill, args=place, name="kill-cancelled", daemon=True).start()
 
@@ -362,10 +363,10 @@ class JobQueue:
             return
         error = future.exception() if future.status == "error" else None
         killed = isinstance(error, KilledWorker)
-        job._future = None  # otherwise Dask would run the job again if the worker with its result died
+        job._future = None  # otherwise Dask would run the job again if the worker that holds the result died
         if future.status not in ("finished", "error"):
             self._send_again(job, "the scheduler died; the job resumes")
-        elif killed and not job._tries:  # the job had not started on the workers that died
+        elif killed and not job._tries:  # the workers that died had not started the job
             self._send_again(job, WAITS)
         elif killed:
             died = "the worker process died each time it ran this job (killed, or out of memory)"
@@ -388,7 +389,7 @@ class JobQueue:
 
     def _send(self, job: Job, tries: int, seconds: int) -> None:
         """Dispatch a job once there is a scheduler. Each try waits some seconds for a scheduler."""
-        for _ in range(tries):  # Dask's own retries wait longer each time
+        for _ in range(tries):  # the waits are equal, while Dask's own retries wait longer each time
             with self._lock:
                 if job._ended.is_set():
                     return
@@ -411,18 +412,18 @@ class JobQueue:
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
-        with self._lock:  # once the lock is free, every job that was being sent has its future
+        with self._lock:  # after this lock, every job that was being sent has its future
             sent = list(self._running.items())
         for token, candidate in sent:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
                 stop = threading.Thread(target=self._withdraw, args=(token, job, job._future), daemon=True)
                 stop.start()
-                stop.join(10)  # at most ten seconds, because a scheduler that hangs never answers
+                stop.join(10)  # ten seconds at most, because a scheduler that hangs never answers
 
     def _withdraw(self, token: str, job: Job, future: Any) -> None:
         """Remove a task, then kill its worker. If the worker were killed first, Dask would retry the task."""
-        # A cancellation is lost if the scheduler is still reading the graph of the task, so wait until the
-        # task runs, but only until a second after it was sent: waiting tasks of a stopped study must not
+        # A cancellation is lost while the scheduler reads the graph of the task. So wait until the task runs,
+        # but at most until a second after it was sent, because waiting tasks of a stopped study must not
         # start meanwhile.
         self._until_processing(token, True, job._sent + 1)
         future.cancel()
@@ -440,7 +441,7 @@ class JobQueue:
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
-        # This fails if the worker is dead or has no nanny, which does not matter: the job has ended.
+        # This may fail because the worker is dead or has no nanny. The job has ended in any case.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
 
@@ -477,7 +478,7 @@ _CERTIFICATES = tuple(
     f"{role}_{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")
 )
 PARENT = "RELSCOPE_PARENT"
-# Bytes of free pages that a process keeps. By default Dask's workers return all of them at once, which slows
+# Bytes of free memory that a process keeps. By default, Dask's workers return it all at once, which slows
 # training down. The second number is the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 # By default Dask checks its processes every 10 to 500 ms, and two idle workers take a quarter of a core. With
@@ -492,7 +493,7 @@ _RARELY = {
 _starting = threading.Lock()
 _spawn = asyncio.create_subprocess_exec
 _HAS_GPU = "RELSCOPE_CLUSTER_HAS_GPU"
-_held: list[TextIO] = []  # open files, because a lock lasts as long as its file is open
+_held: list[TextIO] = []  # keeps files open, because a lock ends when its file is closed
 
 
 class LocalCluster:
@@ -504,7 +505,7 @@ class LocalCluster:
     """
 
     def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
-        # Dask's LocalCluster is not used: it imports the user's script in each process, which fails under
+        # Not Dask's LocalCluster: each of its processes imports the user's script, which fails under
         # Streamlit.
         from distributed import Security
         from distributed.deploy.subprocess import SubprocessCluster
@@ -517,22 +518,22 @@ class LocalCluster:
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
             _HAS_GPU: str(int(self.has_gpu)),
-            "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the scheduler
+            "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the files of the scheduler
             # A worker needs the modules of the caller, and relcore if it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
             # The scheduler needs this, too: nobody reads its error stream, and a full pipe would block it.
             "DASK_LOGGING__DISTRIBUTED": "critical",
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,
-            # Dask's HTTP servers answer without a certificate, so `dask_setup` ends them.
+            # Dask's HTTP servers need no certificate to answer, so `dask_setup` ends them.
             "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
             "DASK_DISTRIBUTED__WORKER__HTTP__ROUTES": "[]",
         }
-        for name in _CERTIFICATES:  # not on the command line, because other users can see it
+        for name in _CERTIFICATES:  # in the environment, because other users can see a command line
             place = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('_', '__')}"
             variables[place] = getattr(self.security, f"tls_{name}")
         common = {"protocol": "tls://"}
-        # SubprocessCluster has no parameter for the environment of its processes.
+        # SubprocessCluster accepts no environment for its processes.
         with (
             _starting,
             patch.dict(os.environ, variables),
@@ -551,8 +552,8 @@ class LocalCluster:
                     "scheduler_file": os.path.join(self._folder.name, "scheduler.json"),
                     "preload": [__name__],
                 },
-                # A job may use all memory. Dask's default, an equal share for each worker, would kill a job
-                # too early.
+                # A job may use all memory. By default, Dask would end a job that uses more than an equal
+                # share for each worker.
                 worker_kwargs=common
                 | {
                     "memory_limit": MEMORY_LIMIT,
@@ -590,7 +591,8 @@ class LocalCluster:
         from distributed.core import Status
 
         process, patience = self._cluster.scheduler.process, 5.0
-        if process is None or process.returncode is not None:  # otherwise Dask would wait for its workers
+        # Otherwise Dask would wait for the workers of a dead scheduler.
+        if process is None or process.returncode is not None:
             self._cluster.scheduler.status = Status.closed
             self._cluster.shutdown_scheduler = False
         try:
@@ -625,7 +627,7 @@ def _signal_until_ended(groups: list[int], number: int, seconds: float) -> bool:
 
 def claim_gpu(folder: str) -> bool:
     """Whether this process may use the GPU. Only one process of a cluster may, until it ends."""
-    # The lock ends with its process. The worker process that replaces it can then take the lock.
+    # The lock ends with its process, so the worker process that replaces it can take the lock.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -644,11 +646,11 @@ def dask_setup(server: Any) -> None:
 
     if hasattr(server, "http_server"):
         server.http_server.stop()
-    if isinstance(server, Worker):  # the nanny, which has its own watch, ends the worker
+    if isinstance(server, Worker):  # a worker is ended by its nanny, which has a watch of its own
         if os.environ.get(_HAS_GPU) == "1" and claim_gpu(os.environ["DASK_TEMPORARY_DIRECTORY"]):
             server.state.total_resources[GPU] = server.state.available_resources[GPU] = 1
         return
-    parent = int(os.environ[PARENT])  # not os.getppid(), because the parent may already be dead
+    parent = int(os.environ[PARENT])  # unlike os.getppid(), also right if the parent is already dead
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -38,7 +38,7 @@ from relcore.runs.entries import (
     Summary,
 )
 
-HEADROOM = 32 * 1024**2  # bytes on the disk that stay free for other programs
+HEADROOM = 32 * 1024**2  # bytes of the disk that stay free for other programs
 FOLDER, _LOCK = "pins", "lock"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
@@ -46,9 +46,9 @@ _ELSEWHERE = f"free some space, or {_ANOTHER}"
 _log = logging.getLogger("relscope")
 
 
-# Eviction (removing old entries when the store is full) spares entries in use. Each process lists the keys
-# that it uses in a file, which it keeps locked. The lock ends with the process, and a list without a lock is
-# ignored. While entries are evicted, a lock on the folder ensures that no key is listed.
+# Eviction removes old entries when the store is full, but no entry in use. Each process lists the keys that
+# it uses in a file, and keeps the file locked. The lock ends with the process, and a list without a lock is
+# ignored. A lock on the folder ensures that no key is listed during eviction.
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class Pins:
             with folder_lock(root, fcntl.LOCK_SH):
                 if file is None or not os.path.exists(file.name):  # the folder was deleted
                     missing |= kept
-                    # Parents are not made: if they are missing, the disk is not mounted.
+                    # Do not make parents: if they are missing, the disk is not mounted.
                     (root / FOLDER).mkdir(exist_ok=True)
                     file = open(root / FOLDER / own_name(), "a", encoding="ascii")  # noqa: SIM115, keeps a lock
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,7 +175,7 @@ class Store:
             try:
                 self._make_folders()
             except OSError:
-                if not os.path.isdir(self._entries):  # a read-only store still serves its entries
+                if not os.path.isdir(self._entries):  # a read-only store still returns its entries
                     raise
         self._sweep()
 
@@ -205,7 +205,7 @@ class Store:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
             return self.finished.get(key) if self.finished else None
-        with suppress(OSError):  # eviction needs the time of last use; a read-only store cannot set it
+        with suppress(OSError):  # eviction needs the time of last use, which a read-only store cannot set
             os.utime(path)
         return entry
 
@@ -298,7 +298,7 @@ class Store:
     def remove(self, key: str) -> None:
         """Remove the entry if it exists. Raises a StoreError if that fails."""
         path = self._path(key, use=False)
-        if os.path.lexists(path):  # on a read-only disk, removing a missing file is an error, too
+        if os.path.lexists(path):  # on a read-only disk, removing a missing file would also be an error
             with _failures(f"{path}: cannot be removed", "check the folder's permissions"):
                 path.unlink(missing_ok=True)
 
@@ -329,7 +329,7 @@ class Store:
         removed."""
         if self.size() <= self.limit_bytes:
             return
-        with folder_lock(self.root):  # no process may list a key or evict an entry meanwhile
+        with folder_lock(self.root):  # meanwhile, no process may list a key or evict an entry
             used = keys_in_use(self.root) | {keep.stem}
             excess = self.size() - self.limit_bytes
             for _, size, path in self._files(self._entries, ".safetensors"):
@@ -351,7 +351,7 @@ class Store:
         self._partial.mkdir(exist_ok=True)
 
     def _require_room(self, n_bytes: int) -> None:
-        self._make_folders()  # made again in case the store was deleted
+        self._make_folders()  # another program may have deleted the store
         needed = n_bytes + HEADROOM
         if shutil.disk_usage(self.root).free >= needed:
             return
@@ -370,7 +370,7 @@ class Store:
                     if is_orphaned(path):
                         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with folder_lock(self.root):
-            keys_in_use(self.root)  # this removes the lists of dead processes
+            keys_in_use(self.root)  # removes the lists of dead processes
 
 
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
@@ -383,7 +383,7 @@ def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-# Jobs: what runs in the worker, their progress, and the time left.
+# Jobs: what runs in the worker, its progress, and the time left.
 
 
 SECONDS_BETWEEN_REPORTS = 0.2
@@ -457,7 +457,7 @@ def run_in_worker(
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
     root, limit_bytes, identity, with_finished = place
     store = Store(root, limit_bytes, with_finished)
-    if identity and store.identity() not in ("", identity):  # fail before hours of work and not after
+    if identity and store.identity() not in ("", identity):  # fail before hours of work instead of after them
         raise StoreError(
             f"{root}: expected a folder that all workers share, but the worker on {socket.gethostname()} has"
             f" another folder there; mount it there, or change {ENVIRONMENT}"
@@ -472,7 +472,7 @@ def run_in_worker(
         )
 
 
-_UNITS = 100  # units of progress per expected second
+_UNITS = 100  # number of units of progress per expected second
 
 
 class Stages:
@@ -498,15 +498,14 @@ class Stages:
         self._report(sum(self._units), sum(self._units), "done")
 
     def _say(self, units: int, what: str) -> None:
-        place = (
-            f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
-        )  # "stage 1" would look like the beginning, but the first stage may take most of the time
+        # Not "stage 1", which would look like the beginning, although this stage may take most of the time.
+        place = f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 
 
-_EVEN = 0.1  # when this share of the work is done, progress and expected time have equal weight
-_MEMORY = 0.1  # after this share of the remaining time, most of the old estimate has been replaced
-_TOO_SHORT = 0.05  # an estimate of which only this share is left was too short, and is not shown
+_EVEN = 0.1  # share of the work after which progress and the expected time count about equally
+_MEMORY = 0.1  # share of the remaining time after which most of the old estimate has been replaced
+_TOO_SHORT = 0.05  # if less than this share of an estimate is left, it was too short and is not shown
 
 
 class TimeLeft:
@@ -516,7 +515,7 @@ class TimeLeft:
 
     def __init__(self, expected: float | None = None, now: float = 0.0) -> None:
         self._expected, self._began = expected, now
-        self._origin = now, 0  # the time and the count at which the current count began
+        self._origin = now, 0  # time and count at the start of the present count
         self._done = self._total = 0
         self._estimate = (expected, now) if expected else None  # (seconds left, time of the estimate)
 

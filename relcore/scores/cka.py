@@ -16,9 +16,9 @@ from relcore.represent.similarity import need_finite
 from relcore.scores.score import CENTRE, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 
-# The first three moments of linear CKA (which is Escoufier's RV coefficient) under permutations of the rows.
+# The first three moments of linear CKA (Escoufier's RV coefficient) under permutations of the rows.
 
-SAMPLED_ROWS = 256  # rows that estimate `u` and `r`, which would need another product over all rows
+SAMPLED_ROWS = 256  # number of rows that estimate `u` and `r`, because all rows would need another product
 
 
 def sampled_rows(n: int) -> np.ndarray:
@@ -76,7 +76,7 @@ class RowSums:
         return cls(
             n=n,
             t2=float(np.vdot(square, square)),
-            t3=float(np.vdot(square @ square.T, square)),  # for A Aᵀ, BLAS computes only one half
+            t3=float(np.vdot(square @ square.T, square)),  # in a product A Aᵀ, BLAS computes only one half
             s2=float(powers[1] / trace**2),
             s3=s3,
             u=float(off_diagonal) * (n * (n - 1) / (m * (m - 1))) + s3,
@@ -96,23 +96,23 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     Of 2,400 to 16,000 permutations, 1.0 to 4.4 % were above the band, and 0 to 3.0 % below it. With few long
     axes or heavy tails, the lower part of the band is too wide.
     """
-    n, dimensions = x.n, 1 / (x.t2 * y.t2)  # the effective dimension is β = tr(S)² / tr(S²), 1 … d
+    # `dimensions`: the product of both effective dimensions tr(S)² / tr(S²).
+    n, dimensions = x.n, 1 / (x.t2 * y.t2)
     mean = np.sqrt(dimensions) / (n - 1)
     spread, excesses = 2 / ((n + 1) * (n - 1) ** 2 * (n - 2)), 1.0
-    for side in (x, y):  # τ measures how unequal the squared lengths of the rows are
+    for side in (x, y):  # τ, computed here, measures how unequal the squared lengths of the rows are
         beta = 1 / side.t2
         excess = n * (n + 1) * side.s2 / side.t2 - (n - 1) * (beta + 2)
         excesses *= (n - 1) / ((n - 3) * (n - 1 - beta)) * excess if n - 1 > beta else 0.0
         spread *= n - 1 - beta
     variance = spread * (1 + (n - 3) / (2 * n * (n - 1)) * excesses)
-    # If it is defined, the skewness of tr(S πTπᵀ) over all permutations π; the mean is 1 / (n − 1).
+    # The skewness of tr(S πTπᵀ) over all permutations π, if it is defined. The mean is 1 / (n − 1).
     skewness, of_trace = 0.0, variance / dimensions
     if n >= 6 and of_trace >= 1e-12 / n**2:
         third = third_moment(x, y) - 3 * of_trace / (n - 1) - 1 / (n - 1) ** 3
         skewness = float(np.clip(third / of_trace**1.5, -8, 8))
     null = ChanceLevel.from_moments(mean, variance, skewness=skewness)
-    # With a larger skewness than that of a gamma distribution that begins at zero, Pearson III would begin
-    # above zero.
+    # Above the skewness of a gamma distribution that begins at zero, Pearson III would begin above zero.
     if (1 - 1e-9) * skewness * mean <= 2 * np.sqrt(max(variance, 0)):
         return replace(null, low=max(null.low, 0.0))
     return replace(null, low=_low_end(mean, variance, skewness))
@@ -144,7 +144,7 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     """
     n = float(x.n)
     p, m = (n - 2) * 12, n**2 - 5 * n
-    # Coefficients of 1, t2, t3, s2, s3, u, r, b. The matrix is symmetric, so entries left of the diagonal are
+    # Coefficients of 1, t2, t3, s2, s3, u, r and b. The matrix is symmetric; entries left of the diagonal are
     # omitted.
     rows = (
         (
@@ -201,11 +201,12 @@ def third_moment(x: RowSums, y: RowSums) -> float:
     return float(first @ form @ second) / (n * (n - 1) * (n - 2) * (n - 3) * (n - 4) * (n - 5))
 
 
-# Linear CKA and the mean cosine as formulas of sums over rows, wherever the sums come from.
+# Linear CKA and the mean cosine, as formulas of sums over rows.
 
-_DECIDED = 0.05  # a note is added if CKA changes by more without a few rows
+_DECIDED = 0.05  # minimum change of CKA without a few rows for a note
 _MOST_ROWS = 10
-_FAR = 2.0**16  # at this distance from zero, in spreads, differences keep 8 of the 24 bits of float32
+# Distance of the mean from zero, in spreads, at which float32 differences keep 8 of their 24 bits.
+_FAR = 2.0**16
 
 
 @dataclass(frozen=True)
@@ -259,9 +260,8 @@ class CkaSums:
                 )
         null = rv_null(self.x.sums, self.y.sums)
         facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}
-        if (
-            debiased
-        ):  # the chance level has mean 0; its spread is that of the biased score, up to a constant and O(1/n)
+        # The chance level has mean 0. Its spread is that of the biased score, up to a constant and O(1/n).
+        if debiased:
             unbiased = _unbiased(self.x.square, self.x, self.x) * _unbiased(self.y.square, self.y, self.y)
             scale = np.sqrt(self.x.square * self.y.square / unbiased)
             facts["null"] = ChanceLevel(0.0, (null.low - null.mean) * scale, (null.high - null.mean) * scale)
@@ -330,7 +330,7 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 # Linear CKA and the mean cosine from rows.
 
-_FEW = 256  # rows of a block that stays in the cache of the processor
+_FEW = 256  # number of rows of a block that stays in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ class OwnMoments(SpaceSums):
                 centred(X[block][few], mean, part[few])
                 squares = np.vecdot(part[few], part[few])
                 lengths[block][few] = squares
-                # Lengths are scaled to about 1, because cubes of large numbers exceed the range of float32.
+                # Scale lengths to about 1, because cubes of large numbers exceed the range of float32.
                 weighted += (squares * np.float32(1 / size)) @ part[few]
             product += part.T @ part
         square, sums = float(np.vdot(product, product)), None

@@ -50,7 +50,7 @@ from relcore.scores.score import (
 from relcore.spaces.space import AuditedIds, LatentSpace, Match, scored_rows
 from relcore.spaces.split import Split, derangement
 
-# The changes that `unchanged_by` may name: rotation (or reflection), scale, offset, and any invertible linear
+# The changes that `unchanged_by` may name: rotation or reflection, scale, offset, and any invertible linear
 # map.
 CHANGES = ("rotation", "scale", "shift", "affine")
 
@@ -214,9 +214,10 @@ class ClassAgreement(Metric):
         if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
             draws = np.empty(number_of_draws(len(votes.queries)))
-            for draw in range(len(draws)):  # each query gets the neighbours of another query
+            for draw in range(len(draws)):  # gives each query the neighbours of another query
                 draws[draw] = _hits(votes, derangement(len(votes.queries), rng)).mean()
-            draws += (hits.mean() - draws.mean()) / votes.n  # a permutation keeps one row on average
+            # Correction: on average, a permutation keeps one row in its place.
+            draws += (hits.mean() - draws.mean()) / votes.n
             null = ChanceLevel.from_draws(draws)
         score = Score(
             hits.mean(),
@@ -264,7 +265,8 @@ def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
 
 # The metrics that read sums.
 
-_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows for a difference; for its interval
+# Number of rows for a difference; number of rows for its interval.
+_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000
 
 
 class LinearCKA(Metric):
@@ -326,7 +328,7 @@ class MeanCosine(Metric):
         return mean_difference(before.cosines, now.cosines) if before.same_width else None
 
 
-# number of queries for scores that must appear immediately; their interval is ± .02
+# Number of queries for scores that must appear immediately. Their interval is ± .02.
 LIVE_QUERIES = 300
 
 
@@ -475,7 +477,7 @@ def score_notes(
     return list(filter(None, notes))
 
 
-_MOVED = 0.25  # least shift of the mean by long rows, in spreads of the other rows
+_MOVED = 0.25  # minimum shift of the mean by long rows, in spreads of the other rows
 
 
 def long_rows(space: LatentSpace) -> str:
@@ -494,7 +496,7 @@ def long_rows(space: LatentSpace) -> str:
     rows = decisive_rows((far * far,))
     rows = rows if len(rows) else far.argmax(keepdims=True)
     directions = unit_rows(space.vectors[rows], mean).astype(np.float64)
-    # The mean of the remaining rows lies on the opposite side of the mean of all rows.
+    # The offsets of all rows from the mean add up to 0, so this is how far the mean of the others moved.
     moved = float(np.linalg.norm(far[rows] @ directions)) / (n - len(rows))
     others = np.delete(far, rows)
     spread = np.sqrt(max(np.mean(others**2) - moved**2, 0))
@@ -522,7 +524,8 @@ def _drawn_queries(scores: Mapping[str, Score]) -> str:
         forms.setdefault(f"{some} {counted(score.n, 'row')}", []).append(form)
     first = next(iter(scores.values()))
     text = f"{first.n_queries:,} of them as queries"
-    # "of them" refers to the first rows in the sentence, so absolute and held-out rows need separate numbers.
+    # "of them" means the rows named first, so other forms with other numbers of queries are listed
+    # separately.
     if any((score.n_queries, bool(score.interval)) != (first.n_queries, True) for score in scores.values()):
         text = "queries: " + ", ".join(f"{rows} ({', '.join(named)})" for rows, named in forms.items())
     return f", {text} (± is the 95 % sampling interval)"
@@ -592,7 +595,8 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
     rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
         cells = [row.form, *([f"{row.n:,}"] if numbers else []), row.metric.split(",")[0], short(row.score)]
-        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))  # if all are queries
+        # No interval if all rows are queries.
+        cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))
         chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
         cells += ["", ""] if pd.isna(row.chance) else chance
         rows.append(cells)
@@ -662,7 +666,7 @@ def score_forms(
     return scores
 
 
-# The effect of other anchors on the scores of one representation. Each set of anchors takes one pass.
+# The effect of other anchors on the scores of one representation, with one pass for each set of anchors.
 
 
 def anchor_differences(

@@ -22,9 +22,9 @@ from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 from relcore.spaces.split import Split
 
-FEATURE_ROWS = 5000  # most rows, if the cost is linear in the rows
-MATRIX_ROWS = 1000  # most rows, if a measure needs a matrix of rows × rows
-_CHEAP = 2e7  # if a permutation takes at most this many products, 200 are drawn instead of 50
+FEATURE_ROWS = 5000  # maximum number of rows for measures whose cost is linear in it
+MATRIX_ROWS = 1000  # maximum number of rows for measures that need a matrix of rows × rows
+_CHEAP = 2e7  # maximum number of products for which 200 permutations are drawn instead of 50
 _most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)
 
 
@@ -38,7 +38,8 @@ class SampledMetric(Metric):
     def score(self, pair: AlignedPair) -> Score | None:
         settings = {"k": pair.k} if self.uses_k else {}
         ids = pair.split.ids[pair.split.test]
-        function = type(self).function  # drop the note, because a table has it once for all scores
+        # `__wrapped__` leaves the note out, because a table has it once for all scores.
+        function = type(self).function
         score = getattr(function, "__wrapped__", function)(pair.source, pair.target, ids=ids, **settings)
         if score.n < len(ids):
             score.drawn_from = len(ids)
@@ -241,7 +242,7 @@ AngularShape = metric_of(angular_shape, "rotation", "scale", "shift")
 
 # Measures with canonical correlations: SVCCA, PWCCA, and GULP, which has a ridge.
 
-_REAL = 1e-10  # directions below this share of the largest variance are rounding errors of float32
+_REAL = 1e-10  # share of the largest variance; directions with less are rounding errors of float32
 
 
 @notes_sample
@@ -369,7 +370,7 @@ def gulp(
     X, Y = paired_rows(source, target, most_rows, ids)
     sides, own = [], []
     for side in (X, Y):
-        U, variances = _components(about_mean(side))  # the variances of a space add up to 1
+        U, variances = _components(about_mean(side))  # a space's variances add up to 1
         shrinkage = variances / (variances + ridge)
         sides.append(U * np.sqrt(shrinkage))
         own.append(float(shrinkage @ shrinkage))
@@ -572,10 +573,11 @@ class AngularCKA(SampledMetric):
 
 
 # Measures from nearest neighbours: k-NN recall, cycle-kNN, CKNNA and second-order cosine similarity.
-# Neighbours are searched within each space, by the cosine of the uncentred rows. A row is not its own
+# Neighbours are searched within each space, by the cosine of the uncentred rows, and a row is not its own
 # neighbour.
 
-COSINE_ROWS = 2000  # most rows for second-order similarity, which holds the cosines of all pairs of rows
+# Maximum number of rows for second-order similarity, which needs the cosines of all pairs of rows.
+COSINE_ROWS = 2000
 
 
 @notes_sample

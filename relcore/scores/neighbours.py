@@ -38,13 +38,13 @@ CONVENTION_HELP = (
 )
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
-# number of lists that can be permuted in a tenth of a second
+# Number of lists that can be permuted in a tenth of a second.
 _DRAWN_LISTS = 60_000
-_PERMUTED_ROWS = 20_000  # a permutation of this many rows takes a fifth of a millisecond
+_PERMUTED_ROWS = 20_000  # number of rows whose permutation takes a fifth of a millisecond
 _NOTED_ROWS = 300
-_QUERY_STREAM = 1  # makes this generator differ from that of anchors with the same random state
-_NEAR = 2.0**-15  # unit rows that are nearer are not reliably ordered by float32 (rounded by 2⁻²⁴)
-_MOST_ALIKE = 0.1  # share of the queries above which there is a note
+_QUERY_STREAM = 1  # makes the random draws differ from those of anchors with the same random state
+_NEAR = 2.0**-15  # distance; float32 does not reliably order unit rows that are nearer (rounded by 2⁻²⁴)
+_MOST_ALIKE = 0.1  # share of the queries; above it, a note is added
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,8 @@ class Neighbours:
         for rows in (self.source, self.target):
             distances = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
             equal &= distances < _NEAR
-        other = self.source if self.convention == "paper" else self.target  # the space not in `first_lists`
+        # The space whose rows are not in `first_lists`.
+        other = self.source if self.convention == "paper" else self.target
         units, share = unit_rows(other[some]), float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)
         return share if share > max(_MOST_ALIKE, 1.5 * by_chance) else 0.0
@@ -170,10 +171,10 @@ class Neighbours:
         null, rng, m = None, np.random.default_rng(0), len(self.queries)
         if m > 1:
             every = range(number_of_draws(m))
-            if self.convention == "paper":  # query i gets the list of query π(i), where π(i) ≠ i
+            if self.convention == "paper":  # compare query i with the list of query π(i), where π(i) ≠ i
                 overlap_after = permuted_overlap(self.first_lists, self.second_lists)
                 draws = np.array([overlap_after(derangement(m, rng)).mean() for _ in every])
-                # On average, a permutation of n rows keeps one row in its place; these draws keep none.
+                # On average, a permutation of n rows keeps one row in its place, but these draws keep none.
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             else:
                 draws = np.array([jaccard_rows(self.first_lists, self._renamed(rng)).mean() for _ in every])
@@ -218,13 +219,13 @@ class Neighbours:
         order, (rows, places, query_numbers, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~non_queries] = self.queries[np.argsort(order)][query_numbers]
-        if non_queries.any():  # listed rows that are no queries get the numbers of other such rows
+        if non_queries.any():  # listed rows that are no queries are renamed among themselves
             n_others, queries = len(self.target) - len(order), np.sort(self.queries)
             if n_others <= _PERMUTED_ROWS:
                 names = np.empty(n_others, dtype=np.int64)
                 names[rng.permutation(n_others)] = np.arange(n_others)
                 names = names[rows[non_queries] - np.searchsorted(queries, rows[non_queries])]
-            else:  # permuting many rows takes long, so numbers are drawn only for listed rows
+            else:  # permuting many rows takes long, so only listed rows get numbers
                 names = rng.choice(n_others, np.count_nonzero(non_queries), replace=False)
             renamed[non_queries] = names + np.searchsorted(
                 queries - np.arange(len(order)), names, side="right"
@@ -297,7 +298,7 @@ def _search(
         lists = [nearest_within(side, queries, k, device) for side in sides]
     else:
         every = np.array_equal(queries, np.arange(len(sides[1])))
-        some = slice(None) if every else queries  # avoids a copy of all rows
+        some = slice(None) if every else queries  # a slice avoids a copy of all rows
         lists = [nearest(side[some], sides[1], k, device=device).rows for side in sides[::-1]]
     return Neighbours(*sides, queries, *lists, convention, device)
 
@@ -414,13 +415,13 @@ def widths_differ(source: int, target: int) -> SpaceError:
 
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The Jaccard index (m,), 0 … 1, of two neighbour lists (m, k) of the same rows."""
-    # If both lists are sorted together, equal elements are adjacent.
+    # After sorting both lists together, equal elements are adjacent.
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)
 
 
-_SHARED_PAIRS = 10_000_000  # most pairs of lists with a common row; their counts take 160 MB
+_SHARED_PAIRS = 10_000_000  # maximum number of pairs of lists with a common row; their counts take 160 MB
 
 
 def permuted_overlap(first: np.ndarray, second: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -450,9 +451,10 @@ def permuted_overlap(first: np.ndarray, second: np.ndarray) -> Callable[[np.ndar
     return overlap
 
 
-# The error of a mean overlap has a part that comes from the searched rows, because all queries share them.
+# The error of a mean overlap has a part that comes from the searched rows, because all queries search the
+# same rows.
 
-_MANY = 20  # rows per query; with more, the error comes almost only from the queries
+_MANY = 20  # number of rows per query; with more, nearly all of the error comes from the queries
 
 
 def queries_decide(n: int, n_queries: int) -> bool:

@@ -133,11 +133,11 @@ class Search(NamedTuple):
     labelled: bool = False
 
 
-# The rows of one space in each representation, computed from coordinates that representations share. Each
-# representation is computed in coordinates that preserve all inner products. Let U (n, d) be the unit rows
-# and A = P S Qᵀ (k, d) the anchors. Then the relative rows U Aᵀ are U Q · S, rotated by P, and the whitened
-# rows are U Q · S / √(S² + ridge). So both need only the product with Q (d, min(d, k)), and no row of k
-# similarities is formed. Procrustes rotates the centred rows.
+# The rows of one space in each representation, computed from common coordinates that preserve all inner
+# products. Let U (n, d) be the unit rows and A = P S Qᵀ (k, d) the anchors. Then the relative rows U Aᵀ are U
+# Q · S, rotated by P, and the whitened rows are U Q · S / √(S² + ridge). So both representations need only
+# the product with Q (d, min(d, k)), and no row of k similarities is computed. Procrustes rotates the centred
+# rows.
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class BlockRows:
         return self._held[name]
 
 
-# The coordinates of both spaces of a pair, and the representations that are computed in them.
+# The coordinates of both spaces of a pair, from which the representations are computed.
 
 Take = Callable[[int, np.ndarray], np.ndarray]  # side (0 source, 1 target), row numbers (m,) → rows (m, d)
 
@@ -304,7 +304,7 @@ def frames_of(
     forms, spec, sample = set(request.forms), request.projection, gathered["centre"]
     total = roles.n * mean
     centre = mean = mean_row(sample, mean)
-    if len(roles.left_out):  # an anchor can be so long that the mean is far from all other rows
+    if len(roles.left_out):  # an anchor can be so long that the mean is far from all rows that are no anchors
         rest = total - gathered["left out"].sum(axis=0, dtype=np.float64)
         centre = mean_row(sample, rest / len(roles))
     frames = {"raw": Coordinates(centre)}
@@ -318,7 +318,7 @@ def frames_of(
         known = gathered.get("clustered", sample[:0])
         frames["own"] = Coordinates(np.zeros(1), mean, spec=spec, anchors=gathered["anchors"], known=known)
     rows = BlockRows(NumpyDevice(), frames, side, sample)
-    for name in [*frames][1:]:  # from a sample: exact for few rows, otherwise corrected after the pass
+    for name in [*frames][1:]:  # means of a sample: exact for few rows, otherwise corrected after the pass
         some = rows.coordinates(name)
         frames[name] = replace(frames[name], centre=mean_row(some))
     return frames
@@ -351,7 +351,7 @@ def _procrustes(
     )
 
 
-_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # rows for the centre of sums; rows for a centre without sums
+_CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # number of sampled rows for a centre, with and without sums
 
 
 def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
@@ -492,7 +492,7 @@ class Plan:
 
 # The sums and nearest rows that a pass collects.
 
-LONGEST = 11  # number of rows of each space that may decide a score
+LONGEST = 11  # number of the longest rows of each space, which may decide a score
 
 
 class Sums:
@@ -609,7 +609,7 @@ class Sums:
         for exponent in (1, 2, 3):
             self._sum(f"{name}/power {exponent}/{side}", power.sum())
             power = power * double
-        # Lengths are scaled to about 1, because fourth powers of large numbers exceed the range of float32.
+        # Scale lengths to about 1, because fourth powers of large numbers exceed the range of float32.
         lengths = lengths * np.float32(1 / form.size)
         self._sum(f"{name}/weighted/{side}", lengths @ centred)
         self._sum(f"{name}/weighted twice/{side}", (lengths * lengths) @ centred)
@@ -766,8 +766,8 @@ class Sums:
         first, second, third = (float(self._sums[f"{name}/power {power}/{side}"]) for power in (1, 2, 3))
         e, gram = form.mapped(total / n), form.mapped(form.mapped(gram.T).T)
         ee = e @ e
-        change = -n * ee  # Σ c
-        squared = 4 * e @ gram @ e - 3 * n * ee**2  # Σ c²
+        change = -n * ee  # the sum of c over the rows
+        squared = 4 * e @ gram @ e - 3 * n * ee**2  # the sum of c² over the rows
         powers = (
             first + change,
             second + 2 * (ee * first - 2 * e @ weighted) + squared,
@@ -777,7 +777,7 @@ class Sums:
         gram = gram - n * np.outer(e, e)
         differ = powers[0] > 0  # if all rows are equal, rounding can make this sum of squares negative
         square, spread = differ * float(np.vdot(gram, gram)), float(np.sqrt(max(powers[0], 0) / n))
-        if form.of_centred:  # the representation subtracts the centre from the coordinates
+        if form.of_centred:  # this representation subtracts the centre from the coordinates
             origin = np.zeros(1) if form.shift is None else form.shift.astype(np.float64)
         else:
             origin = form.mapped(plan.frames[side][form.frame].centre.astype(np.float64))
@@ -823,8 +823,8 @@ class SeveralSums:
 
 # Passes over the rows of a pair.
 
-_COPIES = 6  # number of copies of a row, in its coordinates and representations
-_QUERIES = 2048  # queries per pass; more queries take several passes
+_COPIES = 6  # number of copies of a row in memory: its coordinates and representations
+_QUERIES = 2048  # number of queries per pass; more queries take several passes
 Done = Callable[[int, int], None]
 
 
@@ -907,7 +907,7 @@ class RowPair:
         def done(parts: int, n_parts: int) -> None:
             self._done(number * n_parts + parts, n_passes * n_parts)
 
-        # On a GPU, two threads are faster only if copies and kernels take longer than their start.
+        # On a GPU, two threads help only if copies and kernels take longer than their start.
         alone = where.threads is not None and len(source) <= block_rows // 2
         blocks = [slice(0, len(source))] if alone else _blocks(len(source), block_rows)
         several = in_threads(
@@ -923,7 +923,7 @@ def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:
 
 # The pair as metrics read it.
 
-# Most rows that may be left out of a cached pass; if more anchors are new in one step, another pass is made.
+# Maximum number of rows left out of a cached pass. If one step adds more anchors, another pass is made.
 EXTRA_NEIGHBOURS = 8
 
 

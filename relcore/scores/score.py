@@ -22,7 +22,7 @@ _SHARES += ("angular shape", "kernel cka", "angular cka", "knn recall", "cycle k
 RANGES = dict.fromkeys(("cosine", "rsa", "second-order cosine"), (-1.0, 1.0)) | dict.fromkeys(
     _SHARES, (0.0, 1.0)
 )
-_ROUNDING = 1e-5  # float32 rounding may exceed the range of a score by this much
+_ROUNDING = 1e-5  # largest excess over the range of a score that float32 rounding can cause
 Z95 = 1.959963984540054  # quantile of the normal distribution for a two-sided 95 % interval
 
 
@@ -33,7 +33,7 @@ def share_interval(share: float, n: int) -> tuple[float, float]:
     return max(0.0, float(middle - reach)), min(1.0, float(middle + reach))
 
 
-QUANTILE_DRAWS = 200  # with fewer draws, quantiles of the tails are unreliable
+QUANTILE_DRAWS = 200  # number of draws below which quantiles of the tails are unreliable
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ChanceLevel:
         distribution, which is normal if the skewness is 0.
         """
         ends = np.array([-Z95, Z95])
-        if abs(skewness) >= 1e-3:  # a shifted gamma distribution, mirrored if the skewness is below 0
+        if abs(skewness) >= 1e-3:  # a shifted gamma distribution, mirrored if the skewness is negative
             from scipy.special import gammaincinv
 
             shape = 4 / skewness**2
@@ -160,7 +160,7 @@ class Score(float):
         score.metric, score.convention, score.k, score.n = metric, convention, k, n
         score.n_queries = n if n_queries is None else n_queries
         score.interval, score.null = interval, null
-        # if a score has no note, its record has no entry for it, as in earlier versions
+        # Without a note, the record has no entry for it, as in earlier versions.
         optional = {"note": note or None, "top1": top1, "drawn_from": drawn_from}
         vars(score).update({name: fact for name, fact in optional.items() if fact is not None})
         return score
@@ -251,7 +251,7 @@ def mean_difference(before: np.ndarray, now: np.ndarray) -> Interval:
 
 # Groups of rows.
 
-GROUP_PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
+GROUP_PERMUTATIONS = 1999  # with these, the smallest p is 1 / 2,000
 
 
 @dataclass(frozen=True)
@@ -436,11 +436,11 @@ def distances(similarity: np.ndarray) -> np.ndarray:
     return distance
 
 
-# The chance level of a maximum: how high the best score of many pairs of spaces is by chance.
+# The chance level of a maximum: how high the best score of many pairs of spaces gets by chance.
 
 SAMPLED_ROWS = 400
 PAIR_PERMUTATIONS = 400
-_AT_ONCE = 2**26  # most numbers of permuted matrices in memory at the same time
+_AT_ONCE = 2**26  # maximum number of values of permuted matrices in memory at once
 
 
 def best_by_chance(

@@ -73,11 +73,11 @@ from relcore.spaces.split import row_keys
 if TYPE_CHECKING:
     from relcore.runs.jobs import JobQueue
 
-FAN = 16  # after this number of shards, their sum is stored and replaces their results
+FAN = 16  # number of shards after which their sum is stored and replaces their results
 _PAUSE = 0.05
 Arrays = dict[str, np.ndarray]
-Shards = tuple[Shard, ...]  # the shards that one job reads together, one of each space
-Partial = tuple[Arrays, dict[str, Any]]  # arrays of limited size, and JSON
+Shards = tuple[Shard, ...]  # the shards that one job reads together, one from each space
+Partial = tuple[Arrays, dict[str, Any]]  # arrays of limited size, and data as JSON
 
 
 class ShardWork(ABC):
@@ -145,11 +145,12 @@ class PassResult(NamedTuple):
 
 
 def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
-    if context.store.has(context.key, own=True):  # a worker stored it, but died before it reported
+    if context.store.has(context.key, own=True):  # a worker stored the result, but died before it said so
         return
     cpu, clock = time.process_time(), time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # ru_maxrss is in kilobytes on Linux
+    # Megabytes; on Linux, ru_maxrss is in kilobytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     worker = f"{socket.gethostname()}:{os.getpid()}"
     ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]
     context.put(arrays, {"facts": facts, "ran": [ran]})
@@ -257,7 +258,7 @@ class _Total:
     def missing(self) -> list[Shards]:
         keys = {self.work.key([part]): part for part in self.parts[self.n :]}
         missing = {key: part for key, part in keys.items() if not self._is_good(key)}
-        for key in missing:  # it is damaged, or its files are missing
+        for key in missing:  # the entry is damaged, or its files are missing
             self.store.remove(key)
         return list(missing.values())
 
@@ -288,7 +289,7 @@ class _Total:
         return summary is not None and self.work.holds(summary.metadata["facts"])
 
 
-# Data that all jobs of a pass need but that are too large for a setting, such as anchors.
+# Data that all jobs of a pass need, such as anchors, and that are too large for settings.
 
 T = TypeVar("T")
 _read: dict[type, tuple[str, Any]] = {}
@@ -334,7 +335,7 @@ def live_rows(
 
 # The first pass computes means, and finds rows without direction, anchors and queries.
 
-_MOST_DROPPED = 1_000_000  # their row numbers are stored, which takes 8 MB
+_MOST_DROPPED = 1_000_000  # number of dropped rows; their row numbers take 8 MB
 _MOST_CLASSES = 100_000
 
 
@@ -563,7 +564,7 @@ def chosen_anchors(
 
 # Draw a sample as a space in memory.
 
-MOST_ROWS = 1_000_000  # most rows that four panes can draw
+MOST_ROWS = 1_000_000  # number of rows that four panes can draw
 SAMPLE = 200_000
 _SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
 
@@ -582,7 +583,7 @@ def sample_job(context: Context, *, place: str, n_rows: int) -> None:
     put_encoding(context.store, context.key, drawn, {"sample of": space.place, "stamp": stamp})
 
 
-sample_job.on_cpu = True  # the job does not wait for a GPU
+sample_job.on_cpu = True  # no need to wait for a GPU
 
 
 def too_large(place: str) -> ShardedSpace | None:
@@ -622,9 +623,9 @@ def sample_shards(space: ShardedSpace, n_rows: int, runner: Runner, also: Sequen
     return LatentSpace(vectors, texts["ids"], name=space.name, labels=texts["labels"])
 
 
-_ROWS = 8192  # rows per block; relative rows are wider than the rows of their space
-MOST_QUERIES = 2048  # their similarities to a block of rows take 32 MB in each of two searches
-_MOST_MUTUAL = 20_000_000  # rows, because the chance level of "mutual" permutes all row numbers
+_ROWS = 8192  # rows per block, which are wider as relative rows than in their space
+MOST_QUERIES = 2048  # the similarities of these queries and a block take 32 MB in each of two searches
+_MOST_MUTUAL = 20_000_000  # number of rows, because the chance level of "mutual" permutes all row numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -715,8 +716,8 @@ def compare_shards(
             f"convention: expected 'paper' above {_MOST_MUTUAL:,} rows, got 'mutual'; choose 'paper'"
         )
     spaces, parts = (source, target), shard_pairs(source, target)
-    # As in `comparison.class_labels`, the classes are the labels of the source. If it has no labels, they are
-    # the labels of the target.
+    # As in `comparison.class_labels`, the classes are the labels of the source, or of the target if the
+    # source has none.
     classes_of = next((side for side in (0, 1) if all(shard.labels for shard in spaces[side].shards)), -1)
     n_candidates = n_queries + (anchors if isinstance(anchors, int) else len(anchors))
     work = Survey(n_candidates, wanted=wanted_ids(source, anchors), classes_of=classes_of)
@@ -829,7 +830,7 @@ class ShardedPair(RowPair):
         return SeveralSums.from_arrays(plans, arrays).each
 
 
-# Maps that are applied to rows before they are written. A map is stored once, and each worker fits it once.
+# Maps that are applied to rows before they are written. The map is stored once, and each worker fits it once.
 
 RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 
@@ -865,10 +866,10 @@ class AdapterMap:
 
 _MAPS = {kind.__name__: kind for kind in (ProjectionMap, AdapterMap)}
 
-# The folder of mapped shards. It has one file per shard. A file is either complete or missing.
+# The folder of mapped shards has one file per shard, which is complete or missing.
 
-MARK = "_relscope.json"  # the file that names the work in the folder; names with _ are no shards
-_MAPPED_ROWS = 16384  # rows that are mapped at once
+MARK = "_relscope.json"  # describes the work in the folder; files whose names begin with _ are no shards
+_MAPPED_ROWS = 16384  # number of rows that are mapped at once
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from relcore.files.tables import ARROW_SUFFIXES, decode_array, vectors_of
 from relcore.runs.entries import digest_of
 from relcore.stores.index import id_column, vector_column
 
-BLOCK_BYTES = 32 * 2**20  # bytes of a block of one space; blocks of two spaces are read together
+BLOCK_BYTES = 32 * 2**20  # bytes of a block of one space; two spaces are read together
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Shard:
     ids: str = ""
     labels: str = ""
     vectors: str = ""
-    written: ClassVar[str] = "npy"  # the format in which mapped rows are written
+    written: ClassVar[str] = "npy"  # format in which mapped rows are written
 
     def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
         """Yield all rows in order, in blocks of `rows` rows. By default a block has 32 MB."""
@@ -162,8 +162,8 @@ def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
 _READABLE = "a file that can be read", "check the address"
-_MOST_SECONDS = 600  # longest time for an answer
-_MOST_LISTING = 1 << 24  # most bytes of an answer to a request without a range
+_MOST_SECONDS = 600  # maximum seconds of an answer
+_MOST_LISTING = 1 << 24  # number of bytes of an answer to a request without a range
 _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
@@ -172,7 +172,7 @@ def filesystem(place: str) -> tuple[Any, str]:
     with extra():
         from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
-    if not is_address(place):  # `url_to_fs` would take "a::b" for a chain that begins with "a"
+    if not is_address(place):  # otherwise `url_to_fs` would take "a::b" for a chain of file systems
         return LocalFileSystem(), os.path.abspath(access.readable_path(place))
     access.need_own_machine(place)
     with _naming_place(place, "an address that fsspec opens", "install what it names, or check the address"):
@@ -260,7 +260,7 @@ def _stamp_of(url: str) -> list[str]:
     files, path = filesystem(url)
     with _naming_place(url, *_READABLE):
         if not is_address(url):
-            about = os.stat(path)  # stat follows links
+            about = os.stat(path)  # os.stat follows links
             return [str(about.st_size), str(about.st_mtime_ns)]
         files.invalidate_cache()
         facts = files.info(path)
@@ -296,7 +296,7 @@ def replacing(url: str) -> Iterator[BinaryIO]:
 # .npy files. Their ids and labels are in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside each file, one
 # per line.
 
-_READ_ALONE = 64  # of a shard, fewer rows than one in 64 are read singly
+_READ_ALONE = 64  # if fewer than one row in 64 of a shard is needed, each row is read by itself
 
 
 @dataclass(frozen=True)
@@ -372,8 +372,8 @@ def _lines(url: str) -> Iterator[str]:
 
 # .parquet, .arrow and .feather files. They have one column of vectors, and columns of ids and labels.
 
-_MOST_GROUP = 1 << 29  # bytes of a row group or batch, which can only be unpacked as a whole
-_MAGIC = b"ARROW1"  # stands at both ends of a file in file form
+_MOST_GROUP = 1 << 29  # maximum bytes of a row group or batch, which can only be unpacked as a whole
+_MAGIC = b"ARROW1"  # both ends of an Arrow file, but not of an Arrow stream
 
 
 @dataclass(frozen=True)
@@ -451,7 +451,7 @@ class _Arrow:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._begin = 8 if stream.read(6) == _MAGIC else 0
-        if self._begin:  # if the file is truncated, the stream would silently lose batches
+        if self._begin:  # a truncated Arrow file would lose batches without an error
             stream.seek(-len(_MAGIC), 2)
             if stream.read() != _MAGIC:
                 raise ValueError("the end of the file before its last batch")
@@ -530,7 +530,7 @@ class ShardedSpace:
                 f" {', '.join(sorted(set(kinds.values())))}; keep one of them in this folder"
             )
         stems = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
-        # Two such shards would have the same file of ids and the same file of results.
+        # Shards with the same name would have the same file of ids and the same file of results.
         if alike := sorted(kinds.keys() - stems.values()):
             pair = quote([alike[0], stems[alike[0].rsplit(".", 1)[0].lower()]])
             raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
@@ -540,7 +540,7 @@ class ShardedSpace:
             header = kind.header(url, files.keys())
             return kind(name, url, **header).stamped()
 
-        # Names are also compared as text, so that "part-01" and "part-1" have the same order on all machines.
+        # If numbers are equal, names are compared as text, so that "part-01" and "part-1" have a fixed order.
         names = sorted(kinds, key=lambda name: (natural(Path(name)), name))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             shards = _with_first_rows(place, list(pool.map(shard, names)))
@@ -590,7 +590,7 @@ def is_sharded(place: str) -> bool:
             return False
         if not any(kinds[kind] > 1 for kind in SHARDS):
             return False
-    filesystem(place)  # if fsspec is missing, the error says what to install
+    filesystem(place)  # the error says how to install fsspec
     try:
         return len(ShardedSpace.open(place).shards) > 1
     except SpaceError:

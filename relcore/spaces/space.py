@@ -175,7 +175,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return array
 
 
-# The digest of a space's content is computed block by block. Equal content has an equal digest, in memory and
+# The digest of a space's content, computed block by block. Equal content has an equal digest, in memory and
 # on disk.
 
 Columns = Sequence[Sequence[str] | np.ndarray | None]
@@ -296,7 +296,7 @@ class LatentSpace:
         given = matrix(vectors, name, None) if stored is None else stored
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
-            shared = np.may_share_memory(kept, given)  # the caller may still change the array that it gave
+            shared = np.may_share_memory(kept, given)  # if so, the caller could change the rows
             self._vectors = (
                 kept.copy() if shared and (kept.flags.writeable or kept.base is not None) else kept
             )
@@ -317,7 +317,7 @@ class LatentSpace:
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != n:
                 raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
-        # If the sum is finite, all rows are finite. This takes a fraction of the time of checking every
+        # A finite sum means that all rows are finite. The sum takes a fraction of the time of checking every
         # value.
         known = self._vectors if stored is None else stored.lengths
         if not np.isfinite(np.sum(known, dtype=np.float64)):
@@ -460,7 +460,7 @@ class HasShape(Protocol):
 
 
 MatrixLike: TypeAlias = LatentSpace | HasShape | Sequence[Sequence[float] | np.ndarray]
-_MOST_DENSE = 8 << 30  # most bytes of a sparse matrix in dense form
+_MOST_DENSE = 8 << 30  # number of bytes of a sparse matrix when dense
 
 
 def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: bool = False) -> np.ndarray:
@@ -483,7 +483,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
         if by_block:
             return cast(np.ndarray, X)
         X = X[:] if isinstance(X, DerivedRows) else X
-    if hasattr(X, "detach"):  # a tensor, perhaps on a GPU, sparse, or of a type that NumPy lacks
+    if hasattr(X, "detach"):  # a torch tensor: perhaps on a GPU, sparse, or of a type that NumPy lacks
         X = X.detach().cpu().to_dense()
         X = (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
     if hasattr(X, "tocsr"):
@@ -495,7 +495,7 @@ def matrix(X: Any, name: str = "X", dtype: type | None = np.float32, by_block: b
         X = X.toarray()
     try:
         given = np.asarray(X)
-    except ValueError as error:  # the lists have different lengths
+    except ValueError as error:  # the lists of numbers have different lengths
         raise SpaceError(
             f"{name}: expected a matrix (n, d), got {error!s:.120}; make the rows equally long"
         ) from error
@@ -581,7 +581,7 @@ def as_space(X: Any, name: str = "space") -> LatentSpace:
     return LatentSpace(rows, RowNumbers(len(rows)) if ids is None else ids, name=name)
 
 
-# Pair the rows of two or more spaces by id, and tell which pairs may be scored.
+# Pair the rows of two or more spaces by id, and find which pairs scores may use.
 
 
 def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
@@ -710,7 +710,8 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
         )
     taken = [_take_rows(source, in_source[alive]), _take_rows(target, in_target[alive])]
     n_zero = int(np.count_nonzero(~alive))
-    taken = with_common_marks(taken) if None in numbers else taken  # row numbers are no guesses
+    # Pairs given as row numbers are not guessed.
+    taken = with_common_marks(taken) if None in numbers else taken
     alone = (
         len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))
         for space, of in zip((source, target), numbers, strict=True)

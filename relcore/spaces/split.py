@@ -14,8 +14,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.rows import MadeOnce
 from relcore.spaces.space import NONE_KNOWN, AuditedIds, GuessedIds, scored_rows
 
-# A method is fitted on the anchors: a relative space reproduces its own anchors, and a map that is fitted on
-# pairs fits these pairs. A score on anchors is therefore optimistic for every method. So every function that
+# Scores on the anchors would be too high, because every method is fitted on them. So every function that
 # computes a score takes a `Split` and uses only its test rows.
 
 TEST_FRACTION = 0.2
@@ -30,9 +29,8 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
     A number depends only on the id, the stream and the random state, so adding or removing a row does not
     change the numbers of other rows. The numbers of two streams are independent.
     """
-    key = hashlib.blake2b(
-        f"{stream}/{random_state}".encode(), digest_size=8
-    ).hexdigest()  # the key of SipHash has 16 characters
+    # The key of SipHash has 16 characters.
+    key = hashlib.blake2b(f"{stream}/{random_state}".encode(), digest_size=8).hexdigest()
     hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
     return hashed / 2.0**64
 
@@ -148,7 +146,7 @@ class Split:
             return row_keys(self.ids[self.test], "queries", self.random_state)
         kept = _QUERY_KEYS(self.ids)
         if self.random_state not in kept:
-            kept.clear()  # keep only one random state: a study with many would fill the memory
+            kept.clear()  # keep one random state, because a study with many would fill the memory
             kept[self.random_state] = row_keys(self.ids, "queries", self.random_state)
         return kept[self.random_state][self.test]
 
@@ -213,7 +211,8 @@ class Split:
         drawn &= testable
         rest = np.flatnonzero(testable)
         if not (len(test_ids) or drawn.any()) and len(rest) > 1:
-            drawn[rest[np.argmin(keys[rest])]] = True  # if none was drawn, the first one in the order
+            # Draw at least one row: the first in the order of the keys.
+            drawn[rest[np.argmin(keys[rest])]] = True
         if labels is not None and not len(test_ids):
             labels = np.asarray(labels)
             for label in set(labels[drawn]) - set(labels[~drawn]):

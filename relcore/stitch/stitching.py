@@ -46,7 +46,7 @@ from relcore.spaces.split import TEST_FRACTION, Split
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
 _EPOCHS, _WIDTH = 30, 256
-_FEW = 256  # number of items
+_FEW = 256  # maximum number of items that are encoded in one call
 _SURER, _FEWEST_RIGHT = 0.95, 20
 
 
@@ -476,7 +476,7 @@ class Stitching:
                 elif carry := self._carriers[method, i, j]:
                     given[i] = carry(X)
             if len(rows[0]) <= _FEW and not getattr(head, "needs_company", False):
-                # For few items, all encoders share one call, because calls take most of the time.
+                # Encode few items with all encoders in one call, because calls take most of the time.
                 parts = np.split(head.probabilities(np.concatenate(list(given.values()))), len(given))
             else:
                 parts = map(head.probabilities, given.values())
@@ -625,12 +625,12 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
             for method, panel in zip(order, panels, strict=True)
         )
     title = STITCH_METRICS[metric].title
-    scale = 0.0, 1.0  # the same scale for all accuracies and F1, so that figures can be compared
+    scale = 0.0, 1.0  # equal for all accuracies and F1, so that figures can be compared
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
         title = "steps of error more than not stitched" if metric == "mae" else f"{title} lost to stitching"
-    elif metric == "mae":  # from the worst value (palest) to 0
+    elif metric == "mae":  # the scale begins with the worst value (palest) and ends with 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0
     notes, n = "; ".join(f"{panel.title}: {panel.note}" for panel in panels), len(result.encoders)
@@ -774,7 +774,7 @@ def headline(result: StitchResult, metric: str = "accuracy") -> str:
     )
     chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
     chance = " to ".join(dict.fromkeys((chances[0], chances[-1])))
-    equal = able.stitched.map(short) == short(best.stitched)  # ties are judged as scores are printed
+    equal = able.stitched.map(short) == short(best.stitched)  # compared as printed, so that ties are ties
     reach, close = "", equal & ~equal
     if metric == "accuracy":
         low, high = share_interval(float(best.stitched), result.n_test)

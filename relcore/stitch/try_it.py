@@ -256,8 +256,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
-_LONGEST = 18  # most letters of a class in a cell
-_LARGEST = 256 * 1024  # most bytes of a picture in a recipe
+_LONGEST = 18  # number of letters of a class in a cell
+_LARGEST = 256 * 1024  # number of bytes of a picture in a recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,7 +359,7 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     return f"{name}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
 
 
-# Cross-lingual retrieval: find the translation of each row in another space, only by parallel anchors.
+# Cross-lingual retrieval: find the translation of each row in another space, given only parallel anchors.
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
 
@@ -476,7 +476,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             continue
         near = find_neighbours(*rows, spec.k)
         first = float((near.second_lists[:, 0] == near.queries).mean())
-        # This is exact: the number of fixed points of a random permutation has mean 1 and variance 1.
+        # The error is exact: the number of fixed points of a random permutation has mean 1 and variance 1.
         null = ChanceLevel.from_moments(1 / len(rest), 1 / len(rest) ** 2)
         scores[method] = {
             "first": Score(first, metric="first", n=len(rest), k=1, null=null),

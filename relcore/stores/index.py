@@ -162,7 +162,7 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
     name: str
     n: int
     width: int
-    stamp: FileStamp | None = None  # a file must not change while it is open; None if it is no file
+    stamp: FileStamp | None = None  # the file must not change while it is open; None if the index is no file
 
     @classmethod
     def open(cls, place: StorePlace) -> VectorIndex:
@@ -382,7 +382,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
                 f"{name}: expected a payload without columns {quote(sorted(taken))}, got them;"
                 " rename them first"
             )
-        if schema is None:  # a column without values has no known type; it becomes text
+        if schema is None:  # a column without values has no known type, so it becomes text
             whole = pa.Table.from_pylist(
                 [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
             )
@@ -410,7 +410,7 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
         yield table
 
 
-_MOST_GROUP = 1 << 30  # most bytes of a row group, which can only be unpacked as a whole
+_MOST_GROUP = 1 << 30  # number of bytes of a row group, which can only be unpacked as a whole
 _FAISS_HEADER = struct.Struct("<iqqq?i")  # d, n, two unused numbers, whether the index is trained, metric
 
 
@@ -619,7 +619,7 @@ class FaissFile(VectorIndex):
         _write(place.path, blocks, lambda stream: stream.write(header))
 
 
-# Read and write a table of LanceDB, in a folder of this machine, as an index.
+# A table of LanceDB, in a folder of this machine, is read and written as an index.
 
 
 class LanceRows:
@@ -677,7 +677,7 @@ class LanceIndex(VectorIndex):
     def __init__(self, place: StorePlace) -> None:
         self.name, _, column = place.table.partition("/")
         folder = place.path
-        if not folder.is_dir():  # the library would create it
+        if not folder.is_dir():  # the library would create a missing folder
             raise SpaceError(f"{folder}: expected a folder of LanceDB, got none there; check the path")
         asked = {"where": place.text, "table": self.name, "column": column}
         self._rows = confined.Opened(LanceRows, folder, (__name__, *ARROW), **asked)
@@ -753,7 +753,7 @@ def _reader(place: StorePlace, blocks: Iterable[StoredRows], schema: Any = None)
 def _connect(folder: Path) -> Any:
     with extra("lancedb"):
         import lancedb
-    # Without `absolute`, "s3:/bucket" would count as an address.
+    # Without `absolute`, an address such as "s3:/bucket" would be accepted.
     return lancedb.connect(str(folder.absolute()))
 
 

@@ -72,8 +72,8 @@ from relcore.studies.study import (
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # numbers of held-out rows of each cell, and of training rows of the head
-_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: CNN and ViT; TF-IDF + SVD and MiniLM
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # maximum numbers: held-out rows per cell; training rows of the head
+_ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: CNN → ViT; TF-IDF + SVD → MiniLM
 _RECOVERED = ("cosine", "within", "accuracy", "condition", "kept", "chance")
 _LEVELS = ("procrustes", "not stitched", "most frequent class")
 
@@ -226,7 +226,7 @@ def inversion_sweep(
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
-    # This raises an error for invalid anchors.
+    # Raises an error if the anchors are invalid.
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])
     units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
     true = unit_rows(target.vectors[rows], means[1])
@@ -245,7 +245,7 @@ def inversion_sweep(
                 decoded = unit_rows(relative @ decoder)
                 cell[name] = float(np.einsum("ij,ij->i", decoded, true).mean(dtype=np.float64))
                 if name == "cosine":
-                    # The mean over all permutations of the rows is the product of the mean rows.
+                    # The mean over all permutations of the rows is the product of both mean rows.
                     cell["chance"] = float(mean_row(decoded) @ mean_row(true))
                     by_chance.add(decoded)
             if accuracy:
@@ -275,7 +275,7 @@ class BestCellChance:
     cells. A permutation is a single cycle, so that no row keeps its partner.
     """
 
-    _at_once = 16  # number of cells, and of permutations of the true rows, that are in memory
+    _at_once = 16  # maximum number of cells, and of permutations of the true rows, in memory at once
 
     def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
@@ -339,7 +339,7 @@ def _judge(
     return spaces[1].rows(shared.ids[test]), accuracy, chance
 
 
-_ENOUGH = 0.95  # anchors are enough if they give this share of the accuracy without stitching
+_ENOUGH = 0.95  # minimum share of the accuracy without stitching; the anchors are then enough
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
 
@@ -576,7 +576,6 @@ def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train
     with reproducible(spec.random_state):
         model = new_network(spec, tuple(images.shape[1:]), int(targets.max()) + 1)
         if anchors is not None:
-            # LayerNorm, then Linear, as explained above
             k, n_classes = len(anchors), int(targets.max()) + 1
             model["head"] = torch.nn.Sequential(torch.nn.LayerNorm(k), torch.nn.Linear(k, n_classes))
 
@@ -599,7 +598,7 @@ def _train(spec: SweptVision, anchors: np.ndarray | None, images, targets, train
 
 
 SIMILARITIES = ("similarity", "centred similarity")
-# runs with a lower best validation accuracy are left out of the mean over epochs, as in the paper
+# Minimum best validation accuracy of a run that counts in the average over epochs, as in the paper.
 POOR = 0.5
 _REFERENCE = {
     "data": "digits",

@@ -147,7 +147,7 @@ def spread_of(number: Number) -> Spread | None:
     elif number.deviation and n:
         error, source = number.deviation / sqrt(n), "deviation over rows ÷ √n"
     elif n and least is not None and number.metric not in _CORRELATIONS:
-        # the standard error of the widest possible distribution on this range
+        # The standard error of the distribution on this range that varies most.
         error, source = sqrt(max((1 - value) * (value - least), 0.0) / n), "at most, from n rows"
     else:
         return None
@@ -158,7 +158,7 @@ def spread_of(number: Number) -> Spread | None:
 
 
 def quantile(freedom: float) -> float:
-    from scipy.special import ndtri, stdtrit  # importing `scipy.stats` takes longer than opening a page
+    from scipy.special import ndtri, stdtrit  # importing `scipy.stats` would take longer than opening a page
 
     return float(ndtri(0.975) if freedom == inf else stdtrit(freedom, 0.975))
 
@@ -195,7 +195,7 @@ def round_number(value: float) -> float:
     return round(float(value), 6)
 
 
-WORDS = ("setting",)  # units that mean that a column holds text
+WORDS = ("setting",)  # units of columns that hold text
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")
 
 
@@ -537,7 +537,8 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     else:
         error = sqrt(more_error**2 + than_error**2)
         parts = ((more_error, more_freedom), (than_error, than_freedom))
-        shared = sum(one**4 / some for one, some in parts)  # Welch and Satterthwaite; 0 if the error is known
+        # As in Welch and Satterthwaite; 0 if both errors are known exactly.
+        shared = sum(one**4 / some for one, some in parts)
         freedom = error**4 / shared if shared > 0 else inf
     half_width = quantile(freedom) * error
     low, high = more - than - half_width, more - than + half_width

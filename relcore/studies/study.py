@@ -92,7 +92,7 @@ def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -
     if n < 4:
         return Estimate(r, n=n)
     s = np.sqrt((1 + r * r / 2 if kind == "spearman" else 1) / (n - 3))
-    with np.errstate(divide="ignore"):  # for r = ±1 the interval has no width
+    with np.errstate(divide="ignore"):  # for r = ±1, the interval has no width
         low, high = np.tanh(np.arctanh(r) + np.array([-Z95, Z95]) * s)
     return Estimate(r, float(low), float(high), n)
 
@@ -112,7 +112,7 @@ def mean(values: Iterable[float], bounded: bool = False, among: int = 1) -> Esti
     if bounded:
         resampled = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
         return Estimate(float(values.mean()), *np.quantile(resampled, [0.025, 0.975]).tolist(), n)
-    from scipy.special import stdtrit  # the same as `scipy.stats.t.ppf`, but imports faster
+    from scipy.special import stdtrit  # equals `scipy.stats.t.ppf`, but is imported faster
 
     return Estimate.around(
         values.mean(), stdtrit(n - 1, 1 - 0.025 / among) * values.std(ddof=1) / np.sqrt(n), n
@@ -452,10 +452,10 @@ def study_of(kind: str) -> Study:
     return study
 
 
-AFTER_OTHERS = -1  # a grid takes minutes, so jobs for which somebody waits run first
+AFTER_OTHERS = -1  # a grid takes minutes, so jobs that somebody waits for run first
 _STATES = ("running", "queued", "failed", "cancelled")
 _RUNS_BEFORE = 10
-_MOST_SHOWN = 40  # characters of a list that the table of runs shows
+_MOST_SHOWN = 40  # number of characters of a list in the table of runs
 
 
 def run_key(study: Study, settings: Settings) -> str:
@@ -464,7 +464,7 @@ def run_key(study: Study, settings: Settings) -> str:
 
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
-    if not context.store.has(context.key):  # if a worker died after it stored the result, the job runs again
+    if not context.store.has(context.key):  # a job runs again if its worker died after it stored the result
         _run(study, settings, context.store, context.report)
 
 
@@ -500,8 +500,8 @@ class StudyProgress:
     seconds_left: float | None = None
     message: str = ""
     stopped: bool = False
-    begun: float = 0.0  # the sum of the finished shares of the runs under way
-    part: float = 0.0  # the finished share of the step that `message` names
+    begun: float = 0.0  # sum of the finished shares of the running runs
+    part: float = 0.0  # finished share of the step that `message` names
 
     @property
     def under_way(self) -> bool:
@@ -545,8 +545,8 @@ class StudyRuns:
                 if plan:
                     (here if store.bundled_group(key) is None else came).append((lasted, plan))
         before = sum(lasted for lasted, _ in came) / sum(plan for _, plan in came) if came else 1.0
-        # This is the median and not the mean, because the first runs also load libraries and train models
-        # that all runs share.
+        # The median, because the mean is raised by the first runs, which also load libraries and train models
+        # that all runs use.
         now = float(np.median([lasted / plan for lasted, plan in here])) if here else 1.0
         return (_RUNS_BEFORE * before + len(here) * now) / (_RUNS_BEFORE + len(here))
 
@@ -685,7 +685,7 @@ class StudyChart(Recipe, figure="study"):
         return chart_exportable(figure, recipe, name, lambda: study.findings(settings, table))
 
 
-# The data of studies. No test row is an anchor.
+# The data of studies. Anchors are never test rows.
 
 LABELLED = ("digits", "sentences")
 DATA = Option(

@@ -44,16 +44,16 @@ from relcore.spaces.space import LatentSpace, MatrixLike, as_space, distinct_nam
 from relcore.spaces.split import row_keys
 
 SUFFIX = ".universe"
-FEWEST_ROWS = 20  # fewest shared rows; a fifth of them is held out
+FEWEST_ROWS = 20  # minimum number of shared rows, a fifth of which is held out
 MOST_SPACES = 100
 MOST_TESTED = 1000
-MOST_KEPT = 5000  # most mean places in a file, which are needed to add spaces
+MOST_KEPT = 5000  # number of mean places in a file, which are needed to add spaces
 NEAREST = 10
 _TESTED = 0.2
-_SETTLED = 1e-5  # a smaller relative gain ends the fit; further rounds changed accuracy by at most .001
+_SETTLED = 1e-5  # minimum relative gain; a smaller one ends the fit and would change accuracy by at most .001
 _PERMUTATIONS = 200
 _MOST_BYTES = 4 << 30
-_FEWEST_JUDGED = 100  # fewest held-out rows for a statement; among fewer, chance is high
+_FEWEST_JUDGED = 100  # minimum number of held-out rows for a statement; with fewer, the chance level is high
 
 Grid = tuple[tuple[Score | None, ...], ...]
 
@@ -97,7 +97,7 @@ class FittedMember:
         matrix = self.matrix / np.float32(self.scale)
         if not unit:
             return Engine().map_rows(X, matrix, mean=self.mean)
-        # rows are centred after they are scaled, so the mean is mapped and subtracted last
+        # Rows are centred after they are scaled, so the mean is mapped and subtracted last.
         return Engine().map_rows(X, matrix, unit=True, shift=-(self.mean @ matrix))
 
     def back(self, places: np.ndarray) -> np.ndarray:
@@ -405,7 +405,7 @@ class Universe(Reported):
             raise SpaceError(
                 f"{path.name}: expected a universe, got {reason:.200}; save or copy it again"
             ) from None
-        if version not in (2, UniverseSpec.version):  # layout 2 lacks `same_class`
+        if version not in (2, UniverseSpec.version):  # layout 2 does not contain `same_class`
             raise SpaceError(
                 f"{path.name}: expected layout {UniverseSpec.version}, got {version!r:.20}; use the Relscope"
                 " that wrote it"
@@ -606,7 +606,7 @@ def _rotations(
 
     def target(i: int) -> np.ndarray:
         linked = (products[i, j] @ rotations[j] for j in list(rotations) if j != i and (i, j) in products)
-        return sum(linked, np.zeros((fitted[i].shape[1], wide)))  # the zeros make the sum float64
+        return sum(linked, np.zeros((fitted[i].shape[1], wide)))  # the array of zeros makes the sum float64
 
     while len(rotations) < n:
         waiting = {i: target(i) for i in range(n) if i not in rotations}
@@ -718,7 +718,7 @@ CHARTS = {
     "accuracy": Named("Table", help="every space translated into every other"),
     "rows": Named("Rows", help="the same rows in one space after another, on a common map"),
 }
-_FEWEST, MOST_LINED = 4, 5  # fewest models on a map; most on a map with lines between all models
+_FEWEST, MOST_LINED = 4, 5  # minimum number of models on a map; maximum number with lines between all models
 _LEAST_DISTANCE = 0.02  # if all distances are smaller, a map would show a single dot
 _MOST_DRAWN = 700
 _OF_ALL = "Mean of all"
@@ -776,7 +776,7 @@ def _alike(universe: Universe) -> tuple[tuple[str, ...], np.ndarray]:
     if len(scored) < _FEWEST:
         raise SpaceError(f"universe: expected {_FEWEST} spaces or more to draw, got {len(scored)}")
     names = short_names(universe.names)[0]
-    # the accuracy of each pair of spaces, averaged over both directions
+    # The accuracy of each pair of spaces, averaged over both directions.
     both = (universe.accuracy + universe.accuracy.T) / 2
     np.fill_diagonal(both, 1.0)
     return tuple(names[i] for i in scored), both[np.ix_(scored, scored)]
@@ -791,7 +791,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
     values, vectors = np.linalg.eigh(-around / 2)
     places = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0))
     largest = places[np.abs(places).argmax(axis=0), [0, 1]]
-    places = places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally valid
+    places = places * np.where(largest < 0, -1, 1)  # choose one of the mirror images, which are equally good
     pairs = sorted(combinations(range(len(names)), 2), key=lambda pair: -alike[pair])
     similarities = "; ".join(f"{names[i]} and {names[j]} {short(alike[i, j])}" for i, j in pairs[:5])
     hover = tuple(
