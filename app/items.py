@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SIDE = 48  # pixels per side of a picture on a sheet, where all pictures of a map lie side by side
 MOST_PIXELS = 5000 * SIDE * SIDE
 MOST_SECONDS = 12.0  # seconds; a sheet that takes longer to make, such as one of photographs, is left out
-LONGEST = 240  # number of characters of a sentence on hover, about three lines
+LONGEST = 240  # maximum number of characters of a sentence on hover, about three lines
 TABLE_PICTURES = 500  # maximum number of rows with a picture in a table
 ROW_HEIGHT, PICTURE = 40, 64  # pixels: height of a table's row; side of its picture
 _AT_ONCE = 16  # maximum number of pictures in memory at once

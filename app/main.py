@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("RELSCOPE_CONFINED", "1")  # files are parsed in a separate process
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # Streamlit adds only the folder of this file
+if str(ROOT) not in sys.path:  # Streamlit adds only this file's folder to the path
     sys.path.insert(0, str(ROOT))
 
 from app.server import first_imports  # noqa: E402

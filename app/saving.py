@@ -195,8 +195,7 @@ class _Tab:
         self.restored = self.failed = False
         self.tells = False  # whether the page must say that the session was restored
         self.offered: Path | None = None  # file of a saved session that the page offers to open
-        # The notice is shown only with this workspace and page.
-        self.noticed: tuple[Workspace, str] | None = None
+        self.noticed: tuple[Workspace, str] | None = None  # workspace and page of the notice
 
     def rename(self, name: str = "") -> None:
         self.name = name or secrets.token_hex(4)

@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from streamlit import App
 
 ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # Streamlit adds only the folder of this file
+if str(ROOT) not in sys.path:  # Streamlit adds only this file's folder to the path
     sys.path.insert(0, str(ROOT))
 
 from app import live, sharing  # noqa: E402

@@ -293,7 +293,7 @@ def _inversion_text(spec: InversionSpec) -> str:
     return ",".join(map(str, [*values, "auto"] if tuned else values))
 
 
-_LONGEST_FILTER = 1500  # number of characters of a filter in a link
+_LONGEST_FILTER = 1500  # maximum number of characters of a filter in a link
 
 
 def _filter_text(conditions: tuple[Condition, ...]) -> str:

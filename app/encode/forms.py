@@ -38,7 +38,7 @@ from relcore.files.reading import natural
 from relcore.runs.entries import digest_of
 
 PICTURES, SENTENCES = 12, 6
-_LONGEST = 220  # number of characters of a sentence in the preview
+_LONGEST = 220  # maximum number of characters of a sentence in the preview
 _KEEP = {"persist_state": "session"}
 _KINDS = {"images": "pictures", "texts": "texts"}
 _MOST_CLASSES = 12

@@ -59,6 +59,7 @@ _LISTED = 2000  # maximum number of links that are listed for checking
 _SAMPLED = 4
 _FEWEST_ROWS = 10
 _FEWEST_ANCHORS = 10  # if fewer anchors are unconfirmed, confirmed pairs also become anchors
+
 # For the example: 5,000 of these words have no partner.
 _NUMBERED_WORDS = numbered_spec(replace(BUNDLED[1], limit=15_000))
 

@@ -56,10 +56,10 @@ if TYPE_CHECKING:
 _SHOWN, _PAD = 160, 300
 _LISTED = 30  # maximum number of classes listed as possible answers
 
-# Seconds; if all methods are fitted faster, they are fitted at once, so that a change of the method is quick.
+# Seconds; if fitting all methods takes less, fit them in advance, so that the method can be changed quickly.
 _FITTED_AT_ONCE = 5.0
-_LONGEST_TEXT = 2000  # number of characters of a text
-_LONGEST_ITEM = 1 << 20  # number of bytes of a message that the browser sends for one item
+_LONGEST_TEXT = 2000  # maximum number of characters of a text
+_LONGEST_ITEM = 1 << 20  # maximum number of bytes of a message that the browser sends for one item
 _TEXT, _ANSWERS = "st-key-stitch-try-text", "relscope-all-answers"  # CSS classes on the page
 _follow = st.components.v2.component("relscope_answers", js=scripts("channel", "answers"))
 

@@ -55,8 +55,6 @@ def wrong(name: str, expected: str, text: str) -> SpaceError:
     return SpaceError(f"{name}: expected {expected}, got {text!r:.80}; correct it or unset it")
 
 
-# The device: a setting of the whole process.
-
 GPU = "GPU"  # name of a Dask resource, which only one worker of a machine has
 _NAME = re.compile(r"auto|cpu|torch|cuda(:\d+)?")
 

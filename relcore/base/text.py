@@ -11,7 +11,7 @@ from typing import Any
 from relcore.base.access import read_at_most
 from relcore.base.errors import SpaceError, quote
 
-LONGEST = 2000  # number of characters that are shown of a text
+LONGEST = 2000  # maximum number of characters that are shown of a text
 
 # Control characters, lone surrogates, marks that override the direction of text, and characters without a
 # shape. Scripts and emoji need the joiners U+200C and U+200D and the marks U+200E, U+200F and U+061C. These

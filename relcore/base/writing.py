@@ -179,9 +179,6 @@ def _began(pid: int) -> str:
     return ""
 
 
-# Folders that this process made in the temporary folder.
-
-
 def temporary() -> tempfile.TemporaryDirectory:
     """A temporary folder, removed when this process closes it or ends. If the process is killed,
     `sweep_temporary` removes it."""

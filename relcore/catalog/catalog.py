@@ -377,9 +377,6 @@ def list_from_json_array(array: np.ndarray | None) -> list[Any] | None:
     return value
 
 
-# Spaces: in the store, and as specs name them.
-
-
 def put_space(store: Store, space: LatentSpace) -> str:
     """Put a space into the store, where workers find it, and return its key."""
     key = digest_of("space", 2, space.digest, space.name)  # 2: entries of version 2 also hold the counts

@@ -113,8 +113,6 @@ def _file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
     return expand_home(name), tuple(options.items())
 
 
-# Encoders and datasets.
-
 DATASET_HELP = (
     "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in English),"
     " a table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a"

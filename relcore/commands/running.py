@@ -65,9 +65,6 @@ PRINTED = {"json": "JSON", "jsonl": "a line of JSON for each row", "csv": "CSV"}
 REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".txt": "table"}
 
 
-# Options of several commands.
-
-
 @dataclass
 class Pair:
     source: str = setting(metavar="SOURCE", help=SPACE_HELP)
@@ -157,9 +154,6 @@ class Results(FullPaths, Printed):
         written=True,
         help="Also write the recipe (.json), from which relscope figure draws the same numbers.",
     )
-
-
-# Make options from fields of dataclasses, and read their values.
 
 
 @dataclass
@@ -312,9 +306,6 @@ def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
         if not is_address(place) and os.path.isdir(place) and is_one_space(Path(place)):
             return False
     return all(map(is_sharded, places))
-
-
-# Load the spaces of a command, and choose the anchors between them.
 
 
 @dataclass
@@ -635,9 +626,6 @@ def written(
 ) -> Report:
     """The report on a file that a command wrote. It has a sentence, and a table with one row."""
     return Report(sentence, [Table("written", pd.DataFrame([row]))], facts or {}, notes)
-
-
-# Commands on folders of shards.
 
 
 @contextmanager

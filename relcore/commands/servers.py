@@ -283,9 +283,6 @@ def _need_open_name(text: str) -> None:
         access.readable_path(place)
 
 
-# The agent's tools are made from the parsers of the commands.
-
-
 @cache
 def _parser(name: str) -> argparse.ArgumentParser:
     from relcore.commands.parser import parser_of

@@ -462,9 +462,6 @@ class PairMap(SpacesRecipe, figure="all-pairs"):
         return chart_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
 
 
-# The linked panes in a notebook.
-
-
 MOST_OTHERS = 2
 _MAP = ReductionSpec(fit="first")
 
@@ -627,9 +624,6 @@ class _Dragged:
 
     def spread(self) -> list[str]:
         return select_anchors(self.pair.source, N_SPREAD, SPREAD)
-
-
-# The table for Embedding Atlas.
 
 
 NEIGHBOURS = 15

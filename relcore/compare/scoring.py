@@ -655,7 +655,7 @@ def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -
 
 
 SHOWN = 30  # maximum number of groups whose names can be read below the chart
-_LONGEST = 28  # number of letters of a group's name on the axis
+_LONGEST = 28  # maximum number of letters of a group's name on the axis
 
 
 @dataclass(frozen=True, kw_only=True)

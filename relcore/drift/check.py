@@ -465,8 +465,6 @@ def shares_in_words(drift: Drift) -> dict[str, float]:
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
 
 
-# The sentences and reports of a drift.
-
 _LENIENT = 0.5  # if rows paired at random have a lower ρ, a rotation explains much of ρ by chance
 
 

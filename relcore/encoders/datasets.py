@@ -171,9 +171,6 @@ def _sentences_by_article(path: Path) -> dict[str, list[str]]:
     return articles
 
 
-# All datasets.
-
-
 @extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The dataset that the spec names. Raises a SpaceError if its files cannot be read or its options are
@@ -205,8 +202,6 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     encoding = dict(spec.options).get("encoding", "")
     return _table_dataset(open_table(paths, encoding), spec, _table_name(paths[0]), encoding="")
 
-
-# Tables.
 
 _TEXT_NAMES = ("text", "sentence", "content")
 _LABEL_NAMES = ("label", "labels", "class", "category", "target")
@@ -460,9 +455,6 @@ def _chosen(place: Path | str, split: str, splits: Sequence[str]) -> str:
     return split
 
 
-# Datasets of Hugging Face, by name or folder.
-
-
 def hub_table(spec: DatasetSpec) -> HubTable:
     """One split of a dataset, on the hub or in a folder that the library `datasets` can load.
 
@@ -570,8 +562,6 @@ def _loaded(name: str, config: str | None, split: str, short: str) -> HubTable:
     split = _chosen(name, split, splits)
     return HubTable(splits[split], f"{short}/{split}")
 
-
-# The list of datasets.
 
 _MOST_ENTRIES = 200
 _MOST_NUMBERS = 16  # number of columns of numbers in a table of items; with more, it holds vectors

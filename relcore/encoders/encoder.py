@@ -208,8 +208,6 @@ def _strings(items: Sequence[str]) -> np.ndarray:
     return strings
 
 
-# Where datasets and models are on this machine.
-
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -269,9 +267,6 @@ def hub_answers() -> bool:
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT)
-
-
-# Encoders.
 
 
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}

@@ -42,8 +42,6 @@ def word_categories() -> dict[str, str]:
     return dict(zip(words, categories, strict=True))
 
 
-# The word vectors of gensim-data.
-
 _WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
 # name → compressed size in bytes, number of rows, dimensions, training data
 MODELS = {

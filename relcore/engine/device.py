@@ -414,8 +414,6 @@ def preload_torch() -> None:
     Thread(target=work, name="get-ready").start()
 
 
-# Out of memory.
-
 _HALVINGS = 3
 SMALLER = "the memory of the GPU ran out, so its blocks are made smaller; end what else uses the GPU"
 OUT_OF_MEMORY = (

@@ -480,9 +480,6 @@ def _products(where: Device, X: np.ndarray, Y: np.ndarray) -> Iterator[tuple[sli
         yield block, where.product(where.put(rows), other, "products of both sides")
 
 
-# Operations that NumPy and torch name differently.
-
-
 def _largest(products: Array, axis: int) -> Array:
     return products.max(axis=axis) if isinstance(products, np.ndarray) else products.amax(axis)
 

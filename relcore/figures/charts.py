@@ -19,8 +19,6 @@ from relcore.figures.style import Theme, cell_color
 
 GREY = -1  # colour number of items that are drawn only for comparison
 
-# Charts of lines with bands, and charts of points with names.
-
 
 @dataclass(frozen=True)
 class Line:
@@ -181,8 +179,6 @@ class Lines:
         ends = np.argsort(x, kind="stable")[[0, -1]]
         return ", ".join(f"{general(y[end])} at {general(x[end])}" for end in ends)
 
-
-# Diagrams, moving points, and heat maps with a common colour scale.
 
 Label = str | float
 

@@ -177,9 +177,6 @@ def _height(artist: Artist) -> float:
     return artist.get_window_extent().height / artist.get_figure().dpi
 
 
-# Charts of lines and points.
-
-
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
     """An empty chart without margins, which `_fit_around` sets after drawing."""
     figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
@@ -319,9 +316,6 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             look = {"fontsize": style.font_size - 1, "color": theme.text, "wrap": "$" not in lines.note}
             axes.set_title(lines.note, loc="left", **look)
         return _fit_around(figure, axes, handles, style)
-
-
-# Heat maps side by side.
 
 
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:

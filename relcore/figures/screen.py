@@ -314,8 +314,6 @@ def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
     return figure
 
 
-# Heat maps side by side.
-
 _SIGN = 7.2  # pixels: width of a letter of size 13
 _BAR, _BETWEEN = 84, 26  # pixels: width of the scale at the right; distance between panels
 _LONGEST = 24

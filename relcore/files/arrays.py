@@ -41,7 +41,7 @@ from relcore.files.formats import (
 
 _TEXTS = ("ids", "labels", "counts")
 _PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
-_LONGEST_HEADER = 10_000  # number of bytes of a .npy header
+_LONGEST_HEADER = 10_000  # maximum number of bytes of a .npy header
 
 
 def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -279,8 +279,6 @@ def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
     return Column(name, "unclear", TEXT_OR) if texts else Column(name, "ids", "an index")
 
 
-# Metadata
-
 _LABEL_NAMES = (
     *("class", "category", "target", "topic", "genre", "species"),
     *("language", "lang", "cluster", "group", "type"),
@@ -358,8 +356,6 @@ def assign_metadata(
     ]
     return Columns(tuple(columns))
 
-
-# Overviews of tables, for the pages and the command line
 
 _ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
 _FEW = 4  # longer series of columns of one role get one line

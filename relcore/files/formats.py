@@ -152,8 +152,6 @@ def _shown(value: Any) -> str:
     )
 
 
-# Formats
-
 Shape = tuple[int | None, int | None]
 Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
@@ -327,9 +325,6 @@ def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
     with suppress(SpaceError):
         return Description(matrices, the_matrix(path, matrices, None))
     return Description(matrices)
-
-
-# Memory
 
 
 def most_unpacked(path: Path, max_bytes: int) -> int:

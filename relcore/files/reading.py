@@ -409,8 +409,6 @@ def cell_content(item: Any, class_names: Sequence[str] | None) -> Any:
     return None if isinstance(item, str) and item.strip() in MISSING else item
 
 
-# Folders
-
 STATE = "state.json"
 MOST_SPACES = 500
 _SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
@@ -544,8 +542,6 @@ def _files(folder: Path) -> list[Path]:
     # Symbolic links that lead out of the folder are refused.
     return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
 
-
-# Files
 
 FILE_OPTIONS = (*OPTIONS.values(), "ignore", "encoding", "matrix", "metadata", "ids", "invalid", "duplicates")
 
@@ -845,9 +841,6 @@ def _without_bad_rows(
 def _left_out(name: str, why: str, keep: np.ndarray) -> list[str]:
     n = len(keep) - int(keep.sum())
     return [f"{name}: left out {n} of {len(keep)} rows with {why}"] if n else []
-
-
-# Headers
 
 
 def shape_of(path: Path) -> Shape | None:

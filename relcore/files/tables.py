@@ -360,9 +360,6 @@ def _decode(path: Path, encoding: str, most: int = -1) -> str:
     return text
 
 
-# Text in memory
-
-
 class _TextRows(OpenedTable):
     """A text file that is read into memory as an Arrow table."""
 
@@ -657,9 +654,6 @@ def _read_with(encoding: str, delimiter: str = "", decimal: str = ".") -> str:
 
 def _number_in_text(cell: str) -> str:
     return f"expected text as in other rows, got the number {quote([cell])}"
-
-
-# Tables whose columns have types
 
 
 def _of_names(table: OpenedTable, places: Sequence[int], batches: Iterable[Any]) -> Iterator[Batch]:

@@ -353,8 +353,6 @@ def card_of(
     )
 
 
-# The file adapter.safetensors.
-
 FILE = "adapter.safetensors"
 KEY = "relscope-adapter"
 LAYOUT = 1
@@ -470,8 +468,6 @@ def _steps(
     return tuple(steps)
 
 
-# ONNX
-
 OPSET = 18  # since this version, ReduceL2 takes axes as an input; onnxruntime supports it since 1.14
 _IR = 8  # version of the ONNX file format that belongs to opset 18
 _LEAST_LENGTH = 1e-30  # shorter rows count as zero rows, which stay zero
@@ -516,8 +512,6 @@ def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
     checker.check_model(model, full_check=True)
     return model.SerializeToString()
 
-
-# The exported folder.
 
 SNIPPET, CASCADE = "apply.py", "cascade.py"
 GRAPHS = {"queries": "adapter.onnx", "corpus": "corpus.onnx"}

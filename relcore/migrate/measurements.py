@@ -332,8 +332,6 @@ class ThresholdChange(
         return restore_threshold(old, new, threshold, state)
 
 
-# The options with cheaper indexes.
-
 RESCORED = 100  # number of rows of a binary search that are ranked again by full vectors
 MOST_COMPRESSED_QUERIES = 500
 
@@ -515,9 +513,6 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
         found.sort(key=lambda one: list(full).index(one.option))
         metric = f"nDCG@{k}" if trial.is_judged else f"new model's {k} neighbours"
         return CheaperIndexes(tuple(found), metric, len(trial.old_queries), len(trial.rows))
-
-
-# Figures of a migration.
 
 
 def threshold_table(outcome: ThresholdOutcome) -> pd.DataFrame:

@@ -860,8 +860,6 @@ def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
     )
 
 
-# Audit: find wrong anchor pairs.
-
 TRUSTED = 0.6  # share of the pairs on which the rotation is fitted
 ROUNDS = 10
 FOLDS = 10

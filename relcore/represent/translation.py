@@ -156,9 +156,6 @@ class Affine(LeastSquares):
     _centred: ClassVar[bool] = True
 
 
-# Alignment of one map of the rows to another, for display.
-
-
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The coordinates after Procrustes alignment to the reference, (n, c) float32. The alignment is a shift,
     a rotation or reflection, and a scale factor.

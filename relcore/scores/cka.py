@@ -328,8 +328,6 @@ def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return len(X) * cka * (2 * xy / xy_sum - xx / xx_sum - yy / yy_sum)
 
 
-# Linear CKA and the mean cosine from rows.
-
 _FEW = 256  # number of rows of a block that stays in the processor's cache
 
 

@@ -119,9 +119,6 @@ class Metric(ABC):
         return None
 
 
-# The metrics that read neighbour lists.
-
-
 def _with_chance(pair: AlignedPair, score: Score) -> Score:
     """The score. If rows are repeated, it has no chance level, because this would be too low."""
     if pair.neighbours.repeated:
@@ -262,8 +259,6 @@ def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
         most[0], most[1] = np.maximum(most[0], run * ~mine), np.maximum(most[1], run * mine)
     return most[1] > most[0]
 
-
-# The metrics that read sums.
 
 # Number of rows for a difference; number of rows for its interval.
 _DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000
@@ -562,8 +557,6 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     return parts
 
 
-# The report of scores by representation and metric.
-
 Scores = Mapping[str, Mapping[str, Score]]
 
 
@@ -601,9 +594,6 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
         cells += ["", ""] if pd.isna(row.chance) else chance
         rows.append(cells)
     return rows
-
-
-# Scores of all representations, from one pass.
 
 
 def groups_of(forms: Sequence[str]) -> list[tuple[str, ...]]:

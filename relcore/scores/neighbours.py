@@ -29,8 +29,6 @@ from relcore.spaces.split import derangement
 if TYPE_CHECKING:
     from scipy import sparse
 
-# The neighbours of both spaces of a pair.
-
 CONVENTIONS = ("paper", "mutual")
 CONVENTION_HELP = (
     "Paper: both neighbourhoods are searched among the target's rows, including the row itself (code of"

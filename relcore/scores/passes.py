@@ -821,8 +821,6 @@ class SeveralSums:
         return several
 
 
-# Passes over the rows of a pair.
-
 _COPIES = 6  # number of copies of a row in memory: its coordinates and representations
 _QUERIES = 2048  # number of queries per pass; more queries take several passes
 Done = Callable[[int, int], None]
@@ -920,8 +918,6 @@ def _blocks(n: int, block_rows: int = NumpyDevice.block_rows) -> list[slice]:
     """Blocks of equal size. If there are few, their number is even, so that two threads get equal work."""
     return list(row_blocks(n, -(-n // (2 * -(-n // (2 * block_rows))))))
 
-
-# The pair as metrics read it.
 
 # Maximum number of rows left out of a cached pass. If one step adds more anchors, another pass is made.
 EXTRA_NEIGHBOURS = 8

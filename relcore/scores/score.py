@@ -216,9 +216,6 @@ def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
     return mean - half_width, mean + half_width
 
 
-# The difference of two scores on the same rows, with its 95 % interval.
-
-
 @dataclass(frozen=True)
 class Interval:
     """A value, such as a mean or the difference of two scores, with its 95 % interval."""
@@ -248,8 +245,6 @@ def mean_difference(before: np.ndarray, now: np.ndarray) -> Interval:
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
     return difference(change.mean(), error)
 
-
-# Groups of rows.
 
 GROUP_PERMUTATIONS = 1999  # with these, the smallest p is 1 / 2,000
 
@@ -328,9 +323,6 @@ def lowest_groups(
     lowest = np.sort([standardised(means(rng.permutation(values))).min() for _ in range(n_permutations)])
     as_low = np.searchsorted(lowest, z, side="right")
     return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error, n_permutations)
-
-
-# The scores of all pairs of several spaces.
 
 
 @dataclass(frozen=True)

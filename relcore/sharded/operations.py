@@ -455,9 +455,6 @@ def _few(dropped: np.ndarray) -> np.ndarray:
     return dropped
 
 
-# Read a few rows, such as anchors and queries, into memory.
-
-
 @dataclass(frozen=True, eq=False)
 class RowList:
     """Row numbers (m,) in the whole space, ascending."""
@@ -509,9 +506,6 @@ def gather(
     return runner.run(Gather(key, texts, vectors), parts, "gather rows")
 
 
-# Choose the anchors.
-
-
 def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
     """The ids of anchors that must be found while shards are read. () if the ids are row numbers, because
     these need no search."""
@@ -561,8 +555,6 @@ def chosen_anchors(
         )
     return rows
 
-
-# Draw a sample as a space in memory.
 
 MOST_ROWS = 1_000_000  # number of rows that four panes can draw
 SAMPLE = 200_000

@@ -496,8 +496,6 @@ def _table(url: str) -> Iterator[_Parquet | _Arrow]:
             ) from error
 
 
-# The space of a folder.
-
 _AT_ONCE = 16  # number of headers that are read at once
 
 

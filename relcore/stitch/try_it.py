@@ -256,8 +256,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
-_LONGEST = 18  # number of letters of a class in a cell
-_LARGEST = 256 * 1024  # number of bytes of a picture in a recipe
+_LONGEST = 18  # maximum number of letters of a class in a cell
+_LARGEST = 256 * 1024  # maximum number of bytes of a picture in a recipe
 
 
 @dataclass(frozen=True, kw_only=True)

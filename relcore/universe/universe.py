@@ -644,9 +644,6 @@ def _mean_place(
     return total / np.maximum(count, 1).astype(np.float32)[:, None], count > 0
 
 
-# Scores on held-out rows.
-
-
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
     """The mean reciprocal rank and `top1` of rows (n, D) that search their partners, the rows with the same
     number in `target`, by cosine.
@@ -708,9 +705,6 @@ def _scores(
             alike.append(((classes[partners] == classes)[known].mean(), shares.mean()))
     same_class = tuple(np.mean(alike, axis=0).tolist()) if alike else None
     return tuple(map(tuple, scores)), ChanceLevel.from_draws(best) if orders else None, same_class
-
-
-# Figures of a universe.
 
 
 CHARTS = {
