@@ -56,7 +56,7 @@ def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = Non
     """Raise a SpaceError that names the setting, unless the value is a non-empty tuple of distinct items that
     are all allowed."""
     if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
-        raise SpaceError(f"{setting}: expected at least one, none twice, got {values!r:.80}")
+        raise SpaceError(f"{setting}: expected distinct values, at least one, got {values!r:.80}")
     for value in values if allowed else ():
         need_one_of(setting, value, allowed)
 

@@ -162,7 +162,7 @@ STRATEGIES = {
     "farthest-point": Named(
         "Farthest-point",
         ".represent.similarity:farthest_point",
-        "each next row farthest from those chosen",
+        "each next anchor is the row farthest from the anchors before it",
     ),
     "k-means": Named("k-means", ".represent.similarity:k_means", "the row nearest to each centroid"),
     "most-frequent": Named(
@@ -224,7 +224,7 @@ _METRICS = {
     "debiased cka": MetricName(
         "debiased CKA",
         ".scores.comparison:DebiasedCKA",
-        "linear CKA without its bias for few rows: the chance level is 0",
+        "linear CKA without the bias of few rows: the chance level is 0",
         of=("spaces",),
     ),
     "relative cosine": MetricName(
@@ -251,7 +251,7 @@ _METRICS = {
     "pwcca": MetricName(
         "PWCCA",
         ".scores.measures:PWCCA",
-        "mean canonical correlation, weighted by the share of the space that each explains",
+        "mean canonical correlation, each weighted by the share of the space that its axis explains",
         of=("more",),
     ),
     "gulp": MetricName(
@@ -261,7 +261,10 @@ _METRICS = {
         "RSA", ".scores.measures:RSA", "rank correlation of the distances between rows", of=("more",)
     ),
     "kernel cka": MetricName(
-        "RBF CKA", ".scores.measures:KernelCKA", "CKA with Gaussian kernels: near rows decide", of=("more",)
+        "RBF CKA",
+        ".scores.measures:KernelCKA",
+        "CKA with Gaussian kernels, so near rows count most",
+        of=("more",),
     ),
     "angular cka": MetricName(
         "angular CKA", ".scores.measures:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
@@ -278,7 +281,7 @@ _METRICS = {
     "knn recall": MetricName(
         "k-NN recall",
         ".scores.measures:NeighbourRecall",
-        "share of a row's nearest neighbours that are the same, mutual kNN of Huh et al.",
+        "share of a row's nearest neighbours that are the same in both spaces (mutual kNN of Huh et al.)",
         of=("more",),
         needs=("k",),
     ),
@@ -292,14 +295,14 @@ _METRICS = {
     "cknna": MetricName(
         "CKNNA",
         ".scores.measures:CKNNA",
-        "CKA of neighbours that both spaces have",
+        "CKA, restricted to pairs of rows that are neighbours in both spaces",
         of=("more",),
         needs=("k",),
     ),
     "second-order cosine": MetricName(
         "second-order cosine",
         ".scores.measures:SecondOrderCosine",
-        "how alike a row's cosines to its neighbours are",
+        "how similar a row's cosines to its neighbours are in the two spaces",
         of=("more",),
         needs=("k",),
     ),
@@ -332,14 +335,16 @@ ADAPTERS = {
     "inverse": Named(
         "Inverse, whitened",
         ".migrate.adapters:WhitenedInverseAdapter",
-        "through whitened relative coordinates into the old space",
+        "inverts the whitened similarities to the pairs in the old space",
     ),
     "in-place": Named(
         "Procrustes, in place",
         ".migrate.adapters:ProcrustesAdapter",
-        "a rotation, between any two widths, for old vectors that are searched as they are",
+        "a rotation, also between different widths; the old vectors stay as they are",
     ),
-    "ridge": Named("Ridge", ".migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
+    "ridge": Named(
+        "Ridge", ".migrate.adapters:RidgeAdapter", "a linear map; leave-one-out chooses its penalty"
+    ),
 }
 # Choices of version 0.2.0 that were removed, by the name of their setting.
 FORMER_CHOICES = {
@@ -434,7 +439,7 @@ _ENCODERS = {
     "small-vision": Named(
         "Small networks, trained here",
         ".encoders.vision:SmallVision",
-        "or mlp, cnn, residual, vit: of this architecture",
+        "or only one of them: mlp, cnn, residual, vit",
     ),
     "pixels": Named("Pixels and edges", ".encoders.encoder:PixelComponents"),
     "distorted-vision": Named("Small networks, distorted pictures", ".encoders.vision:DistortedVision"),

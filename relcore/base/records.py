@@ -303,8 +303,8 @@ def finder(
         if path is None and spec["source"] == "file":
             places = ", ".join(dict.fromkeys(str(folder) for folder in (*folders, *deep)))
             raise SpaceError(
-                f"expected a file, got {short!r}, where there is none, nor in the folders {places};"
-                f" {remedy or 'copy it there'}"
+                f"expected a file, got {short!r}, which exists neither by this path nor in the folders"
+                f" {places}; {remedy or 'copy it there'}"
             )
         return name if path is None else str(path.resolve())
 
@@ -423,7 +423,7 @@ def _header(name: str, text: str, key: str, kind: Any, layout: int) -> Any:
     try:
         described = parse(text, key)
         if isinstance(described, dict) and type(got := described.get("layout")) is int and got > layout:
-            raise SpaceError(f"expected layout {layout}, got {got} of a later version of Relscope; update it")
+            raise SpaceError(f"expected layout {layout}, got {got} of a later version; update Relscope")
         return from_json(kind, described, key)
     except SpaceError as error:
         raise SpaceError(f"{name}: {error!s:.700}; copy or make it again") from None

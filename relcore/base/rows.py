@@ -327,7 +327,7 @@ class MappedRows(NDArrayOperatorsMixin):
         whole = self.plain
         if whole is None:
             if copy is False:
-                raise ValueError("these rows lie in a file in another form than float32, which takes a copy")
+                raise ValueError("the file of these rows does not hold float32, so they must be copied")
             whole = self._slice(0, len(self))
         elif copy:
             whole = whole.copy()

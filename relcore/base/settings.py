@@ -124,7 +124,7 @@ class Setting:
         elif self.choices:
             allowed = tuple(self.choices)
             if value in FORMER_CHOICES.get(self.name, ()):
-                got = f"{value!r}, which version 0.2.0 of Relscope has; choose another"
+                got = f"{value!r}, which only version 0.2.0 has; choose another"
                 raise SpaceError(f"{self.name}: expected one of {', '.join(map(str, allowed))}, got {got}")
             if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
                 near = did_you_mean(str(value), map(str, allowed))

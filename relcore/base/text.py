@@ -101,7 +101,7 @@ def lines_of(content: bytes, where: str, what: str) -> list[str]:
         got = f"byte 0x{content[error.start]:02x} at {error.start:,}"
         raise SpaceError(f"{where}: expected UTF-8 text with {what}, got {got}; save it as UTF-8") from None
     if "\0" in text:
-        raise SpaceError(f"{where}: expected text with {what}, got a zero byte; is it this file?")
+        raise SpaceError(f"{where}: expected text with {what}, got a zero byte; is it the right file?")
     return lines_in(text)
 
 

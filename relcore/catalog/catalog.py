@@ -225,7 +225,7 @@ def _blocks(
     encode_batch = encoder.prepare(dataset, report) if trained is None else encoder.restore(trained, dataset)
     if not missing.items() <= _block_keys(dataset, encoder, block_rows).items():
         raise SpaceError(
-            f"{encoder.title}: expected files that stay as they are while they are read, got others;"
+            f"{encoder.title}: expected files that stay the same while they are read, got changed ones;"
             " encode again"
         )
     # While one block is encoded, the next one is read. On a GPU, the previous one is also written meanwhile.
@@ -465,8 +465,8 @@ def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> Late
         raise _missing_entry(
             store,
             f"the links {key[:8]}…",
-            "none: recipes and scripts do not contain links. Run this where they were found, or link again"
-            " here (Link reads a links file as known pairs), use them, and export again",
+            "none: recipes and scripts do not contain links. Run this where the links were found, or link"
+            " again here (Link reads a links file as known pairs), use the new links, and export again",
         )
     pairs = list_from_json_array(entry.arrays["pairs"])
     if not pairs:
@@ -542,7 +542,7 @@ def _sample(store: Store, place: str, key: str) -> LatentSpace:
 _MOST_FILES = 500
 _DESCRIPTIONS = {
     "word2vec-novels": "Word2Vec skip-gram, 30 million words of novels, news and speeches",
-    "fasttext-novels": "FastText skip-gram, the same corpus, trained apart",
+    "fasttext-novels": "FastText skip-gram, trained separately on the same corpus",
 }
 
 

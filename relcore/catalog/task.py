@@ -74,7 +74,7 @@ class Task(ABC, Generic[Result]):
         """
         if (used := plugins_in(self)) and context.key != self.key(spaces):
             raise SpaceError(
-                f"{self.title}: expected the plugins of the computer that asks, got {', '.join(used)};"
+                f"{self.title}: expected the plugins of the computer that started it, got {', '.join(used)};"
                 " install the same versions on all workers"
             )
         arrays, facts = records.pack(self.run(spaces, context.store, context.report))

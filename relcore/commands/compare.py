@@ -45,7 +45,7 @@ class Queries:
     queries: str = setting(
         str(LIVE_QUERIES),
         metavar="N|all",
-        help="Number of random held-out rows whose neighbours are searched. With all, a job that can resume.",
+        help="Number of random held-out rows whose neighbours are searched. “all” is a job that can resume.",
     )
     metrics: tuple[str, ...] = setting(
         (),
@@ -110,8 +110,8 @@ def run_compare(options: argparse.Namespace) -> Report:
     scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
     if not scored:
         raise SpaceError(
-            "--metrics: expected scores that exist for these two spaces, got none; they differ in width or"
-            " lack labels: choose other scores"
+            "--metrics: expected scores that exist for these two spaces, got none; these two differ in"
+            " width or lack labels: choose other scores"
         )
     return comparison_report(scored, pair, anchors, {"scores": drawn})
 
@@ -133,8 +133,8 @@ def _compare_shards(options: argparse.Namespace, n_queries: int | None) -> Repor
 
     if options.metrics:
         raise SpaceError(
-            "--metrics: expected no choice for folders of shards, which always get the usual scores; leave it"
-            " out"
+            "--metrics: expected no choice for folders of shards, which always get the usual scores; leave"
+            " --metrics out"
         )
     projection = values_of(options, ExactScores)["projection"]
     settings = {name: getattr(options, name) for name in ("k", "convention", "random_state")}

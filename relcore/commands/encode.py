@@ -97,31 +97,31 @@ class PassportOptions:
     ids: Path = setting(
         None,
         metavar="FILE",
-        help="Ids of the anchors in a store, one per line. Of make: the rows to take. Of check: in the"
-        " passport's order, if the store has ids of its own.",
+        help="File with ids of the anchors in a store, one per line. For make: the rows to take. For check:"
+        " needed, in the passport's order, if the store has other ids than the passport.",
     )
     pictures: bool = setting(
         False,
-        help="Of make: FILE is a dataset of pictures, such as a folder or digits. The anchors are digests of"
-        " their pixels; the vectors come from --vectors, by the dataset's ids or in its order, or from an"
-        " encoder of pictures.",
+        help="For make: FILE is a dataset of pictures, such as a folder or digits. The anchors are digests of"
+        " their pixels. The vectors come from --vectors, by the dataset's ids or in its order, or from"
+        " --encoder.",
     )
     fingerprint: tuple[str, ...] = setting(
         (),
         metavar="SPACE,SPACE,SPACE",
-        help="Of make: vectors of three domains or more by the same model, by which check --known names it.",
+        help="For make: vectors of three or more domains, by which check --known recognises the model.",
     )
     encoder: str = setting(
         None,
         metavar="MODEL",
-        help="Of make: FILE has one text per line, and this model makes the vectors (minilm, or a folder of"
-        " transformers). Of check: try likely prompts, poolings and layers of this model, and name the"
-        " one that makes the new vectors.",
+        help="For make: FILE has one text per line, and this model makes the vectors (minilm, or a folder of"
+        " transformers). For check: try likely prompts, poolings and layers of this model, and name the"
+        " combination that makes the new vectors.",
     )
     gate: str = setting(
         "rounded",
         choices=ACCEPTED,
-        help="Of check: the largest change for which the exit code is 0: same, rounded, rescaled or rotated.",
+        help="For check: the largest change with exit code 0: same, rounded, rescaled or rotated.",
     )
 
 
@@ -129,14 +129,14 @@ class PassportOptions:
     (PassportOptions, PassportCard, Results),
     "“make SPACE” publishes all rows of a space as anchors, with a card of their model; “make bundled"
     " --encoder …” takes the 300 texts that come with Relscope, “make FOLDER --pictures” the digests of"
-    f" pictures. “check FILE NEW” says what became of them: {', '.join(CHANGES)}; NEW is another"
-    " passport, or a space or store that has their ids. The exit code of a check is 1 beyond --gate, 2"
-    " after an error.",
+    f" pictures. “check FILE NEW” says how the anchors changed: {', '.join(CHANGES)}; NEW is another"
+    " passport, or a space or store with the anchors' ids. The exit code of a check is 1 after a larger"
+    " change than --gate, 2 after an error.",
     (
         "make anchors.txt --encoder minilm -o minilm.safetensors",
         "check minilm.safetensors lancedb:store#notes --gate rounded",
     ),
-    output=f"Of make: the passport to write, {SUFFIX}.",
+    output=f"For make: the passport to write, {SUFFIX}.",
     suffixes={"output": [SUFFIX]},
 )
 def run_passport(options: argparse.Namespace) -> Report:
@@ -146,7 +146,7 @@ def run_passport(options: argparse.Namespace) -> Report:
     if options.verb == "check":
         return _checked_passport(options)
     if options.output is None:
-        raise SpaceError(f"{options.verb}: expected where to write, got no -o; name a file or a folder")
+        raise SpaceError(f"{options.verb}: expected a file or folder to write, got none; name it with -o")
     passport = _make_passport(options)
     if options.fingerprint:
         domains = [load(space_spec(name), again=True).vectors for name in options.fingerprint]
@@ -252,7 +252,7 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     marks = [
         f"{len(rows):,} of {found.n:,} rows have {MARKS[name]}." for name, rows in found.partial_marks.items()
     ]
-    alarm = [] if fine else [f"An alarm: more than --gate {options.gate} accepts."]
+    alarm = [] if fine else [f"An alarm: the change is larger than --gate {options.gate} accepts."]
     return replace(report, notes=[*report.notes, *marks, *alarm])
 
 
@@ -262,8 +262,8 @@ class CheckOptions:
     trusted: str = setting(
         None,
         metavar="ROWS",
-        help="At least 100 rows, of any texts, by the model that should have made all vectors; or its"
-        " passport.",
+        help="At least 100 rows, of any texts, by the model that should have made all vectors; or this"
+        " model's passport.",
     )
     known: tuple[Path, ...] = setting(
         (),
@@ -280,22 +280,22 @@ class CheckOptions:
     again: str = setting(
         None,
         metavar="ROWS",
-        help="Of --repair: some rows of the smaller part, 10 or more, embedded again with the model of the"
-        " larger part, under their ids. Without them the parts are linked without pairs.",
+        help="For --repair: 10 or more rows of the smaller part, embedded again with the model of the larger"
+        " part, under their ids. Default: the two parts are linked without pairs.",
     )
     plan: Path = setting(
         None,
         metavar="FILE",
         written=True,
-        help="Also write what to do with a store (.json): ids to embed again, and commands.",
+        help="Also write a plan for a store (.json): ids to embed again, and commands.",
     )
 
 
 @command(
     (CheckOptions, CheckRows, Results),
     "Exact marks tell how numbers were stored. With --trusted, rows are ranked by the axes that the right"
-    " model hardly uses. Without it, parts of the collection are compared by these axes. Each level says"
-    " what it cannot detect. The exit code is 1 if two models were found, if rows were stored"
+    " model hardly uses. Without --trusted, parts of the collection are compared by such axes. Each check"
+    " says what it cannot detect. The exit code is 1 if two models were found, if rows were stored"
     " differently, or if the anchors of a trusted passport have other vectors. It is 2 after an error.",
     (
         "lancedb:store#notes --trusted minilm.safetensors -o rows.csv",
@@ -562,7 +562,7 @@ class EncodeOptions:
     config: str = setting("", help="The configuration of a Hugging Face dataset, if it has several.")
     id_column: str = setting(
         None,
-        help='The column of its ids. Default: a column whose name means ids, such as id. "" makes ids from'
+        help='The column of ids. Default: a column whose name means ids, such as id. "" makes ids from'
         " table and row, such as docs/0.",
     )
 

@@ -85,8 +85,8 @@ class MigrateOptions:
     "The pairs are the rows that both models have embedded. They are matched by id, or by order with"
     " --pair-by-row. Without judgements, the queries are pairs that are held out from the adapter. If OLD"
     " or NEW has labels, rows with the label of the query are relevant. Without judgements and labels,"
-    " only --answers gives a verdict. Also prints the threshold on the new scores that as many rows pass"
-    f" as pass --threshold on the old scores.{SHARDS_HELP}",
+    " only --answers gives a verdict. Also prints the threshold at which as many rows pass by the new"
+    f" scores as pass --threshold by the old scores.{SHARDS_HELP}",
     (
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
@@ -101,8 +101,8 @@ def run_migrate(options: argparse.Namespace) -> Report:
     queries = [options.queries_old, options.queries_new]
     if any([*queries, options.qrels]) and not all(queries):
         raise SpaceError(
-            "migrate: expected --queries-old and --queries-new together, with --qrels where they are judged,"
-            " got some of them; add the others"
+            "migrate: expected both --queries-old and --queries-new, which --qrels needs, too, got only some"
+            " of these options; add the missing ones"
         )
     if bool(options.price) != bool(options.row_tokens):
         raise SpaceError("migrate: expected --price and --row-tokens together, got one; add the other")
@@ -110,8 +110,8 @@ def run_migrate(options: argparse.Namespace) -> Report:
     if options.qrels:
         if options.pair_by_row:
             raise SpaceError(
-                "--pair-by-row: expected no --qrels, whose ids row numbers would replace, got both; give OLD"
-                " and NEW the ids of the judgements"
+                "--pair-by-row: expected no --qrels, because row numbers replace the ids in it, got both;"
+                " give OLD and NEW the ids of the judgements"
             )
         given["judgements"] = read_qrels(options.qrels)
     answers = BlindAnswers.read(options.answers) if options.answers else None

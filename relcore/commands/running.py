@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 SHARDS_HELP = (
     " Folders of shards: a folder, or an address such as s3://…, with two or more .npy, .parquet, .arrow or"
     " .feather files of one width is one space of any size. It is read shard by shard on the workers of the"
-    " cluster, and a stopped command resumes by shard."
+    " cluster. A stopped command resumes at the next shard."
 )
 _MOST_DIGITS = 18  # 18 digits fit into 64 bits
 PRINTED = {"json": "JSON", "jsonl": "a line of JSON for each row", "csv": "CSV"}
@@ -68,7 +68,7 @@ REPORT_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".md": "markd
 @dataclass
 class Pair:
     source: str = setting(metavar="SOURCE", help=SPACE_HELP)
-    target: str = setting(metavar="TARGET", help="the same; rows are paired by id")
+    target: str = setting(metavar="TARGET", help="the other space, named likewise; rows are paired by id")
 
 
 @dataclass
@@ -84,8 +84,8 @@ class ByLinks:
     links: Path = setting(
         None,
         metavar="FILE",
-        help="Pair rows by this file of links (of link -o, or with two columns of ids). Of the rows of"
-        " link -o, only those of the kinds “seed” and “confirmed” are scored.",
+        help="Pair rows by this file of links: the output of link -o, or a table with two columns of ids. Of"
+        " the links by link -o, only those of the kinds “seed” and “confirmed” are scored.",
     )
 
 
@@ -94,8 +94,8 @@ class Anchors:
     anchors: str = setting(
         None,
         metavar="N|FILE|IDS",
-        help="Number of anchors to choose, ids separated by commas, a file of ids (one per line), or the file"
-        f" of audit -o, whose suspects are not scored. Default: {USUAL_ANCHORS}, or a fifth of the rows",
+        help="Number of anchors to choose, ids separated by commas, a file of ids (one per line), or the"
+        f" output of audit -o (suspects are not scored). Default: {USUAL_ANCHORS}, or a fifth of the rows",
     )
     strategy: str = setting("random", choices=STRATEGIES, help="How to choose the anchors.")
 
@@ -371,7 +371,7 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
     links, specs = getattr(options, "links", None), list(map(space_spec, names))
     if links:
         if options.pair_by_row or len(specs) == 1:
-            raise SpaceError("--links: expected two spaces without --pair-by-row; leave one of both out")
+            raise SpaceError("--links: expected two spaces without --pair-by-row; leave one option out")
         from relcore.linking.link import SCORED, read_links
 
         pairs, kinds = read_links(links, "--links")
@@ -394,8 +394,8 @@ def loaded_spaces(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> In
     if by_row and len(sizes := dict.fromkeys(map(len, spaces))) > 1:
         got = " and ".join(f"{n:,}" for n in sizes)
         raise SpaceError(
-            f"--pair-by-row: expected equally many rows, got {got}; save all from the same rows, or give"
-            " them the same ids"
+            f"--pair-by-row: expected equally many rows, got {got}; save all spaces from the same rows, or"
+            " give equal rows the same ids"
         )
     return Inputs(options, specs, spaces)
 
@@ -424,7 +424,7 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
         return int(text)
     if re.fullmatch(r"[+-]\d+(\.\d*)?", text.strip()):
         raise SpaceError(
-            f"--anchors: expected a number from 0, a file of ids or ids, got {text!r:.40}; write ids that"
+            f"--anchors: expected a number from 0, ids, or a file of ids, got {text!r:.40}; write ids that"
             " look like numbers into a file"
         )
     if (path := _path_of(text)).is_file():
@@ -434,13 +434,13 @@ def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[s
             known = known_pairs(path, "--anchors")
             if apart := [pair for pair in known if pair[0] != pair[1]]:
                 raise SpaceError(
-                    f"--anchors: expected pairs of one id, got {quote(apart[0])}; pairs of two ids are for"
-                    " audit --pair-list and link --pairs"
+                    f"--anchors: expected pairs of equal ids, got {quote(apart[0])}; pairs of different ids"
+                    " are for audit --pair-list and link --pairs"
                 )
             ids = [source for source, _ in known]
     elif path.suffix.lower() in (".txt", ".csv"):
         got = f"{text!r:.200}, a file that does not exist; check the spelling"
-        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {got}")
+        raise SpaceError(f"--anchors: expected a number, ids, or a file of ids, got {got}")
     else:
         ids = text.split(",")
     distinct = tuple(dict.fromkeys(filter(None, map(str.strip, ids))))
@@ -646,8 +646,8 @@ def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, 
     if getattr(options, "pair_by_row", False) or getattr(options, "links", None):
         option = "--pair-by-row" if options.pair_by_row else "--links"
         raise SpaceError(
-            f"{option}: expected other spaces than folders of shards, which pair by id, got such folders;"
-            " write the same ids into both, or none, so that row numbers are the ids"
+            f"{option}: expected spaces in single files, got folders of shards, which are paired by id; write"
+            " the same ids into both folders, or none: then row numbers are the ids"
         )
     from relcore.sharded.operations import Runner
     from relcore.sharded.space import ShardedSpace
@@ -688,8 +688,8 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
         )
     if suspects_of(options):
         raise SpaceError(
-            "--anchors: expected no suspects of an audit with folders of shards, which would score them;"
-            " remove their rows from both folders"
+            "--anchors: expected no suspects of an audit, because all rows of folders of shards are scored;"
+            " remove the suspects' rows from both folders"
         )
     return number_or_ids(options.anchors, usual_anchors(space.n))
 

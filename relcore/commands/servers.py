@@ -43,24 +43,23 @@ class AppOptions:
     no_token: bool = setting(
         False,
         help="Admit everybody who can reach the port, including other accounts of this machine. By default a"
-        " browser must show a token once. It is $RELSCOPE_TOKEN, or a new one in the link that each start"
-        " prints.",
+        " browser must show a token once: $RELSCOPE_TOKEN, or the token in the link that each start prints.",
     )
     no_browser: bool = setting(False, help="Do not open a browser; the terminal shows the link.")
     shards: bool = setting(False, help="Open each folder as one space of shards, even if it has few rows.")
     sample: int = setting(
         200_000,
         low=1,
-        help="Rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the"
-        " same rows.",
+        help="Number of rows to draw from a folder of shards, by a hash of their ids. Two folders with the"
+        " same ids give the same rows.",
     )
 
 
 @command(
     (AppOptions,),
-    "The first two become source and target. A table without vectors and with as many rows as the file"
-    " before it gives that file its ids, labels and texts. A folder of vector files, as of checkpoints,"
-    " opens all of them. A folder of shards with more than a million rows, or at an address such as"
+    "The first two spaces become source and target. A table without vectors and with as many rows as the file"
+    " before it gives that file its ids, labels and texts. All vector files in a folder, such as"
+    " checkpoints, are opened. A folder of shards with more than a million rows, or at an address such as"
     " s3://…, opens as a sample of its rows. Stop the app with Ctrl-C.",
     ("first.npy second.parquet", "first.npy metadata.csv second.parquet"),
 )
@@ -155,8 +154,8 @@ _OURS = {"device", "full_paths", "quiet", "scheduler", "store"}  # options that 
 _CHILD = "import sys; from relcore.commands.servers import answer; sys.exit(answer(sys.argv[1:]))"
 _MOST_ITEMS, _MOST_TEXTS = 100, 10  # maximum numbers of rows and of ids in an answer to an agent
 _LIMITS = (
-    f"this server reads only the data folder ({access.DATA}) and what it was started with; start it with this"
-    " place, as relscope mcp PLACE"
+    f"this server reads only the data folder ({access.DATA}) and the places it was started with; start it"
+    " with this place, as relscope mcp PLACE"
 )
 
 
@@ -172,7 +171,7 @@ class ServerOptions:
 @command(
     (ServerOptions,),
     f"The tools are {', '.join(TOOLS)}: the options of these commands, their numbers as JSON, their"
-    " errors in one line. None writes a file. They read the bundled spaces, $RELSCOPE_DATA, and the"
+    " errors in one line. No tool writes a file. They read the bundled spaces, $RELSCOPE_DATA, and the"
     " places that are named here. An agent's client starts this command and talks to it on stdin and"
     " stdout.",
     ("~/vectors lancedb:store#notes",),

@@ -90,7 +90,7 @@ class AuditOptions:
     pair_list: Path = setting(
         None,
         metavar="FILE",
-        help="Audit these pairs instead: one per line, source id and target id separated by a tab or “=”.",
+        help="Audit these pairs, not anchors: one per line, two ids separated by a tab or “=”.",
     )
 
 
@@ -143,7 +143,7 @@ class DriftOptions:
     thresholds: str = setting(
         None,
         metavar="FILE",
-        help="How much may change, .toml; --print-thresholds shows the default.",
+        help="A .toml file of how much may change; --print-thresholds shows the default.",
     )
 
 
@@ -221,13 +221,13 @@ class LinkOptions:
 
 @command(
     (Pair, LinkOptions, BootstrapSpec, Results, Sample),
-    f"Ids are read only for the known pairs. Without any, it takes about {ENOUGH:,} rows of each space."
-    " Links are guesses with an estimated precision; compare, stitch, invert and migrate read their file"
-    f" by --links. “paper” takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}",
+    f"Ids are read only for the known pairs. Without known pairs, about {ENOUGH:,} rows of each space are"
+    " needed. Links are guesses with an estimated precision; compare, stitch, invert and migrate read their"
+    f" file by --links. --method paper takes {PAPER_ROWS:,} rows by default.{SHARDS_HELP}",
     ("old.npy new.npy --pairs known.tsv -o links.parquet",),
     suffixes={"output": LINK_FILES},
     output=f"Write the links ({', '.join(LINK_FILES)}): source, target, kind, and the estimated precision of"
-    " all links down to it.",
+    " all links that are at least as sure.",
     more=lambda parser: parser.set_defaults(anchors=None),  # the default depends on the number of rows
 )
 def run_link(options: argparse.Namespace) -> Report:
@@ -255,11 +255,11 @@ def _links_spec(
     n_shared, hide = len(shared_ids((source, target))), options.hide
     few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
     if hide and n_shared < FEWEST_SHARED:
-        raise SpaceError(f"--hide: expected spaces whose rows share ids, got {few}; leave it out")
+        raise SpaceError(f"--hide: expected spaces with ids in common, got {few}; leave --hide out")
     if n_seeds and not hide:
         raise SpaceError(
             f"--pairs: expected a file of known pairs or none, got {n_seeds}, a number of pairs to draw; name"
-            " a file, or add --hide where rows share ids"
+            " a file, or add --hide if the spaces share ids"
         )
     n = n_shared if hide else min(len(source), len(target), options.rows or len(source))
     given = values_of(options, BootstrapSpec) | {"n_seeds": n_seeds, "pairs": pairs, "hide": hide}
@@ -293,7 +293,7 @@ class StitchOptions:
     spec: Path = setting(
         None, metavar="FILE", help="Read all settings from a .json file, instead of the options."
     )
-    metric: str = setting("accuracy", choices=STITCH_METRICS, help="Of the matrices.")
+    metric: str = setting("accuracy", choices=STITCH_METRICS, help="The score in the matrices.")
 
 
 @command(
@@ -343,9 +343,11 @@ class UniverseOptions:
         nargs="+",
         help=f"two or more; each is {SPACE_HELP}. Or a verb: add FILE SPACE, map FILE SPACE",
     )
-    name: str = setting(None, metavar="NAME", help="Of map: the universe's name of SPACE, if it has another.")
+    name: str = setting(
+        None, metavar="NAME", help="For map: the name of SPACE in the universe, if it differs."
+    )
     to: str = setting(
-        None, metavar="NAME", help="Of map: translate into this space; without it, into the common one."
+        None, metavar="NAME", help="For map: the space to translate into. Default: the common space."
     )
 
 
@@ -354,14 +356,14 @@ class UniverseOptions:
     "Without a verb: fits one orthogonal map for each space, scores held-out rows of every pair, and"
     " writes maps and scores as a file. “add FILE SPACE” adds a space to such a file by one map, without"
     " the other spaces; “map FILE SPACE” maps the rows of a space. Rows are paired by id. A folder of"
-    " several spaces, such as checkpoints, counts as all of them.",
+    " several spaces, such as checkpoints, stands for all these spaces.",
     (
         "a.npy b.npy c.npy -o words.universe",
         "add words.universe d.npy",
         "map words.universe d.npy --to a -o d-as-a.npy",
     ),
-    output=f"The file to write: of a universe {SUFFIX}, of “map” .npy, .npz, .safetensors or .parquet; “add”"
-    " replaces FILE by default.",
+    output=f"The file to write: for a universe {SUFFIX}, for “map” .npy, .npz, .safetensors or .parquet;"
+    " “add” replaces FILE by default.",
 )
 def run_universe(options: argparse.Namespace) -> Report:
     verb, *rest = options.spaces
@@ -487,22 +489,22 @@ class AdaptOptions:
         metavar="SOURCE",
         nargs="?",
         help=f"where the rows are: {'; '.join(index.help for index in INDEXES.values())}, or any space;"
-        " without it, show the card",
+        " without SOURCE, the adapter's card is shown",
     )
     target: str = setting(
-        metavar="TARGET", nargs="?", help="where they go, written the same way; it must be new"
+        metavar="TARGET", nargs="?", help="where the mapped rows go, named likewise; it must be new"
     )
     corpus: bool = setting(
         False,
-        help="The rows are vectors of the old model, for adapters that project them; else new queries.",
+        help="The rows are old vectors, for adapters that project them. Default: they are new queries.",
     )
     add: bool = setting(False, help="Add the rows to a collection or table that exists already.")
 
 
 @command(
     (AdaptOptions, Printed, Shards),
-    "Rows are streamed, so that millions take little memory. Ids are kept, and so is the payload where both"
-    f" sides have one. Nothing is ever deleted or overwritten.{SHARDS_HELP}",
+    "Rows are streamed, so that millions take little memory. Ids are kept, and so is the payload if both"
+    f" places can hold one. Nothing is ever deleted or overwritten.{SHARDS_HELP}",
     ("bridge", "bridge new-queries.npy mapped.npy", "bridge old.parquet lancedb:store#projected --corpus"),
 )
 def run_adapt(options: argparse.Namespace) -> Report:
@@ -585,15 +587,15 @@ class FigureOptions:
         (),
         metavar="NAME=PATH",
         nargs="append",
-        help="the file to take for one that the recipe names; can be given several times",
+        help="read PATH in place of the recipe's file NAME; can be given several times",
     )
     dark: bool = setting(False, help="Use the dark theme.")
 
 
 @command(
     (FigureOptions, Style, Printed, FullPaths),
-    "It loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
-    " space has changed since, the command stops with an error.",
+    "Loads the spaces, computes everything and writes one file. The numbers are those of the app. If a"
+    " space has changed since the export, the command stops with an error.",
     ("relscope-panes-a-b.pdf -o again.svg --width 3.25",),
     output="The file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html"
     " (interactive), .csv (the plotted numbers), .tex (a small table), .json (the recipe with all settings)."
@@ -633,7 +635,7 @@ class ExportOptions:
 
 @command(
     (ExportOptions, ByRow, Printed),
-    "The table has x, y, the nearest rows and all columns; of a second space also its x, y and nearest rows.",
+    "The table has x, y, the nearest rows and all columns; for two spaces, x, y and nearest rows of both.",
     ("word2vec-novels fasttext-novels --atlas words.parquet",),
     suffixes={"atlas": [".parquet"]},
 )

@@ -735,7 +735,7 @@ def rank_rows(
     if not known:
         if words is None or not np.any(words > 0):
             raise SpaceError(
-                "No text has a word of this query, and no model here can encode it. Try other words."
+                "No text has a word of this query, and no model here can encode the query. Try other words."
             )
         best = np.argsort(-words, kind="stable")[:_FEEDBACK]
         best, lists = best[words[best] > 0], [words]

@@ -90,7 +90,7 @@ def comparison_report(
     sizes = (f"{name} ({len(one):,} × {one.dimension:,})" for name, one in zip(names, spaces, strict=True))
     sentence = f"{' and '.join(sizes)}, {counted(len(anchors), 'anchor')}"
     if pair.n_source_only or pair.n_target_only:
-        alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} without a partner"
+        alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} rows without a partner"
         sentence += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
     facts = {"source": names[0], "target": names[1], "n": len(pair)}
     facts |= {"d": [space.dimension for space in spaces], "anchors": anchors}
@@ -186,7 +186,7 @@ def disagreement(scores: Scores) -> str:
     if cka <= cka.null.high or mrr > mrr.null.high:
         return ""
     return (
-        f"Linear CKA is {short(cka, 2)} where the absolute mean reciprocal rank is {short(mrr, 2)}: CKA"
+        f"Linear CKA is {short(cka, 2)}, but the absolute mean reciprocal rank is {short(mrr, 2)}: CKA"
         " ignores rotations; the rank depends on the coordinates."
     )
 
@@ -197,4 +197,4 @@ def _mismatch_notes(scores: Scores, pair: Match) -> list[str]:
     matched = any(score.null is None or score > score.null.high for score in ranks)
     if matched or not ranks or not isinstance(pair.ids, RowNumbers):
         return []
-    return ["Rows are paired by their order, and they do not match: find partners with relscope link."]
+    return ["Rows are paired by their order, but paired rows do not match: find pairs with relscope link."]

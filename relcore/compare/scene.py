@@ -345,7 +345,7 @@ def figure_of(
     beside = []
     if not isinstance(recipe, Mapping):
         beside, recipe = [Path(recipe).parent], read_recipe(recipe)
-    remedy = "name its folder, on the command line with --data FOLDER, or the file with --file NAME=PATH"
+    remedy = "give the file's folder (--data FOLDER on the command line) or its path (--file NAME=PATH)"
     places = [*map(Path, folders), *filter(None, [data_folder()])]
     return exportable(with_paths(recipe, finder([*beside, Path()], places, files, remedy)))
 
@@ -534,7 +534,7 @@ def show(
     if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
         n_anchors = usual_anchors(len(pair)) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
-    anchors = _as_tuple("anchors", anchors, "a list of ids, or how many")
+    anchors = _as_tuple("anchors", anchors, "a list of ids, or a number")
     drawing, live = _drawing(pair, _view(pair, source, color_by), tuple(panes))
     return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom, live=live)
 

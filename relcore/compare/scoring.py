@@ -808,7 +808,7 @@ class AuditOutcome(Reported):
             if round(self.n_wrong) == 0:
                 return f"At most {high:,} of {k:,} pairs may be wrong (95 %); none can be named."
             return (
-                f"A{about}, but none can be named without too many right ones among them. Those that agree"
+                f"A{about}, but every list of suspects would have too many right pairs. The pairs that agree"
                 " least are listed."
             )
         return (
@@ -875,8 +875,8 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         above=0,
         below=1,
         metavar="SHARE",
-        help="Largest share of the suspects that may be right, on average. If it cannot be guaranteed,"
-        " nothing is suspect.",
+        help="Largest share of right pairs among the suspects, on average. If it cannot be guaranteed, no"
+        " pair is suspect.",
     )
     projection: ProjectionSpec = ProjectionSpec()
     k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours of the scores.")

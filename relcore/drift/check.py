@@ -164,13 +164,13 @@ QUANTITIES = {
     "rho": Named("ρ", help="what remains after shift, scale and rotation"),
     "lost": Named(
         "lost queries",
-        help="share of the queries that rank the old vector of another row above that of their own",
+        help="share of the queries that rank another row's old vector above the own row's",
     ),
     "missing": Named("missing rows", help="share of the old rows that the new version lacks"),
     "zero": Named("zero rows", help="share of the rows that are zero vectors"),
     "repeated": Named(
         "repeated rows",
-        help="share of the rows with the vector of another row, where the two differ in the other version",
+        help="share of the rows with another row's vector, if the two rows differ in the other version",
     ),
     "moved": Named(
         "rows out of place",
@@ -336,24 +336,24 @@ class Drift:
             return (
                 f"No broken rows: all rows of {old} are in {new}. {100 * changed:.0f} % of the"
                 f" {self.k} nearest neighbours changed, as expected of another model; embed rows and"
-                " queries again, and do not mix the two."
+                " queries again, and do not mix the versions."
             )
         if self.unrelated:
             return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
         everything, queries = (verdict.alarmed([situation]) for situation in (EVERYTHING_NEW, NEW_QUERIES))
         if not everything and not queries:
             return (
-                f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for"
-                " everything."
+                f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or also"
+                " for rows."
             )
         if not everything:
             return (
-                f"{new} can replace {old} once all rows are embedded again; until then its queries miss the"
-                f" vectors of {old}."
+                f"{new} can replace {old} once all rows are embedded again; until then, the new queries do"
+                f" not find the vectors of {old}."
             )
-        rest = "although its queries still rank the old vectors as before"
+        rest = "although the new queries rank the old vectors as before"
         if queries:
-            rest = f"and its queries rank the vectors of {old} in another order"
+            rest = f"and the new queries rank the vectors of {old} in another order"
         changed = 100 * self.of(EVERYTHING_NEW, "churn").value
         return (
             f"Drift: {new} cannot replace {old}. {changed:.0f} % of the {self.k} nearest neighbours"
@@ -549,8 +549,8 @@ def cautions(drift: Drift, verdict: DriftVerdict, planned: bool = False) -> list
         ),
         (
             not planned and not verdict.alarms(ROWS) and verdict.alarmed([EVERYTHING_NEW]),
-            "If the new version is meant to be another model, say that this is planned: then only broken rows"
-            " are an alarm.",
+            "If the new version is meant to be another model, choose that this is planned. Then only broken"
+            " rows raise an alarm.",
         ),
         (drift.left_out, f"Classes with too few queries for a churn of their own: {drift.left_out:,}."),
     )
@@ -625,8 +625,8 @@ def report(
     if any(shares.values()):
         shown = [["of the squared change", "share", ""]]
         shown += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
-        moved = f"The mean moved by {general(drift.shift)} of the spread, and the scale is"
-        moved += f" × {general(drift.scale)}. The part that remains is ρ = {general(drift.rho)}."
+        moved = f"The mean moved by {general(drift.shift)} of the spread, and the scale changed by"
+        moved += f" × {general(drift.scale)}. The remaining change is ρ = {general(drift.rho)}."
         if min(shares["shift"], shares["rotation"]) > _NOTED:
             moved += " A rotation about zero also turns the mean row, which counts as shift."
         tables.append(Table(shown=shown, caption=moved))

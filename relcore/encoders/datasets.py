@@ -309,7 +309,7 @@ def _chosen_column(
     table: ItemTable, setting: str, column: str, choices: list[str], usual: str | None
 ) -> str | None:
     if column and column not in choices:
-        known = f"one of {quote(choices)}" if choices else "none, as the table has no fitting one"
+        known = f"one of {quote(choices)}" if choices else "none, because no column of the table fits"
         raise SpaceError(f"{table.name}: {setting}: expected {known}, got {column!r}")
     return column or usual
 
@@ -325,8 +325,8 @@ def table_ids(table: ItemTable, column: str, n: int) -> list[str]:
     if len(set(ids)) < n:
         twice = Counter(ids).most_common(1)[0][0]
         raise SpaceError(
-            f"{table.name}: id_column: expected another id in each row of {column!r}, got {twice!r:.80} more"
-            " than once; choose another column, or none, so that rows are numbered"
+            f"{table.name}: id_column: expected distinct ids in {column!r}, got {twice!r:.80} more than once;"
+            " choose another column, or none, so that rows are numbered"
         )
     return ids
 
@@ -348,7 +348,7 @@ def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarra
         rows = ", ".join(map(str, np.flatnonzero(empty)[:5]))
         raise SpaceError(
             f"{table.name}: expected text in every row of {column!r}, got {empty.sum()} empty of {n} (rows"
-            f" {rows}, counted from 0); fill them, or leave them out with the option empty='drop'"
+            f" {rows}, counted from 0); fill these rows, or leave them out with the option empty='drop'"
         )
     return np.flatnonzero(~empty)
 
@@ -712,7 +712,7 @@ def read_pair_list(path: Path) -> PairList:
     n = len(table)
     if not 2 <= n <= _MOST_PAIRS:
         raise SpaceError(
-            f"{path.name}: expected 2 to {_MOST_PAIRS:,} pairs beneath the line of names, got {n:,};"
+            f"{path.name}: expected 2 to {_MOST_PAIRS:,} pairs below the line of column names, got {n:,};"
             " add or remove lines"
         )
     columns = {}
@@ -721,7 +721,7 @@ def read_pair_list(path: Path) -> PairList:
         columns[name] = tuple(" ".join(cell.split()) for cell in cells)
         if empty := [row for row, cell in enumerate(columns[name]) if not cell]:
             raise SpaceError(
-                f"{path.name}: expected text in every cell of {name!r}, got {len(empty)} empty, first row"
-                f" {empty[0]}; fill it, or leave the line out"
+                f"{path.name}: expected text in every cell of {name!r}, got {len(empty)} empty, the first in"
+                f" row {empty[0]}; fill these cells, or delete their rows"
             )
     return PairList(path.stem, columns)

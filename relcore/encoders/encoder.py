@@ -80,7 +80,7 @@ class DatasetSpec:
     name: str = ""
     split: str = setting("", help="The split to use, such as train or test, if there are several.")
     column: str = setting("", help="The column of a table to encode; default: found automatically.")
-    label_column: str = setting("", help="The column of its labels; default: found automatically.")
+    label_column: str = setting("", help="The column of the labels; default: found automatically.")
     limit: int | None = setting(
         None, help="Use at most N items: the first ones, or equally many of each class."
     )
@@ -90,7 +90,7 @@ class DatasetSpec:
         object.__setattr__(self, "options", DatasetOptions(self.options))
         if self.source in FORMER_DATA:
             raise SpaceError(
-                f"source: an earlier version of Relscope opens {self.source!r}; this one has none"
+                f"source: only an earlier version of Relscope opens {self.source!r}; choose another"
             )
         if self.source not in SOURCES:
             raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r:.80}")
@@ -504,7 +504,7 @@ def eight_bits(image: Image, mode: Mode, where: str) -> Image:
     if image.mode in ("I", "F"):
         raise SpaceError(
             f"{where}: expected pictures of 8 or 16 bits a channel, got 32 bits (mode {image.mode!r}); save"
-            " as 8 bits"
+            " them with 8 bits"
         )
     if image.mode.startswith("I;16"):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
@@ -644,8 +644,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     box = _box(np.asarray(picture))
     if box is None:
         raise SpaceError(
-            f"{where}: expected something drawn that stands out from its background, got an even grey; draw"
-            " thicker"
+            f"{where}: expected a drawing that stands out from its background, got an even grey; draw thicker"
         )
     strokes = _like_strokes(picture.crop(box), look.strokes)
     corner = [
@@ -739,7 +738,12 @@ class PixelComponents(TrainedEncoder):
         help="Pixels: which colour is where. Edges: which lines are where.",
     )
     n_components: int = setting(
-        64, label="Dimensions", option="dimensions", low=1, high=512, help="At most: few pictures give fewer."
+        64,
+        label="Dimensions",
+        option="dimensions",
+        low=1,
+        high=512,
+        help="Maximum number. Few pictures give fewer.",
     )
 
     def seconds(self, n: int, pixels: int = 64) -> float:

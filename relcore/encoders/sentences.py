@@ -175,7 +175,7 @@ class TfidfSvd(TrainedEncoder):
         2,
         low=1,
         more=True,
-        help="Leaves out words in fewer texts. A text with no other words becomes a zero vector.",
+        help="Leaves out words that are in fewer texts. A text without other words becomes a zero vector.",
     )
     max_words: int = setting(50_000, low=1, more=True, help="Keeps the most frequent words.")
     fit_texts: int = setting(

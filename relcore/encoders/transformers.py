@@ -36,7 +36,7 @@ def require_texts(dataset: Dataset) -> None:
     if any(blank):
         raise SpaceError(
             f"{dataset.name}: expected text in every row, got {sum(blank)} empty of {len(dataset)}, rows"
-            f" {quote(dataset.ids[blank][:3])}; fill them, or leave them out"
+            f" {quote(dataset.ids[blank][:3])}; fill these rows, or leave them out"
         )
 
 
@@ -247,7 +247,9 @@ class PretrainedEncoder(Layered):
 
     model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)
     layers: tuple[int, ...] = setting(
-        (-1,), distinct=True, help="0 the embedding, 1 the first, -1 the last; several: 4, 8, 12."
+        (-1,),
+        distinct=True,
+        help="0: the embedding, 1: the first layer, -1: the last. Several layers: 4, 8, 12.",
     )
     pooling: Literal["mean", "cls", "pooled"] = setting(
         "mean", choices={"mean": "Mean", "cls": "Class token", "pooled": "The model's own"}
@@ -355,7 +357,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
     if missing:
         raise SpaceError(
             f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)}"
-            f" missing, first {missing[0]!r}; save the model whole"
+            f" missing, first {missing[0]!r}; save the whole model"
             + (f", or pool by {spec.other_poolings}" if pooled else "")
         )
     return model

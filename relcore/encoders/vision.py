@@ -202,7 +202,7 @@ class SmallVision(_Classifier):
         ),
         placeholder="own",
         help=(
-            "Every picture is resized to this. Needed where pictures differ in size, or are larger than"
+            "Every picture is resized to this size. Needed if pictures differ in size, or are larger than"
             f" {LARGEST} pixels."
         ),
     )
@@ -354,8 +354,8 @@ class SmallVision(_Classifier):
         if len(classes) < 2 or len(classes) > len(numbers) / 2:
             raise SpaceError(
                 f"{self.title}: expected labels of two or more classes, each with several of the items, got"
-                f" {len(classes)} different ones for {len(numbers)} items in {dataset.name!r}; choose another"
-                " label column, or a pretrained encoder"
+                f" {len(classes)} different labels for {len(numbers)} items in {dataset.name!r}; choose"
+                " another label column, or a pretrained encoder"
             )
         targets = np.full(len(dataset), -1, dtype=np.int64)
         targets[labelled] = numbers
@@ -365,7 +365,7 @@ class SmallVision(_Classifier):
         if len(train) < 2 or not len(held_out):
             raise SpaceError(
                 f"{self.title}: expected ten or more labelled items, got {len(numbers)} in {dataset.name!r};"
-                " take more"
+                " take more items"
             )
         if len(train) > self.train_rows:
             rng = np.random.default_rng(self.random_state)

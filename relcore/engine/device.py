@@ -415,7 +415,7 @@ def preload_torch() -> None:
 
 
 _HALVINGS = 3
-SMALLER = "the memory of the GPU ran out, so its blocks are made smaller; end what else uses the GPU"
+SMALLER = "the memory of the GPU ran out, so blocks are made smaller; end what else uses the GPU"
 OUT_OF_MEMORY = (
     "the memory of the GPU ran out, so the rest is computed on the CPU, with the same scores; end what else"
     " uses the GPU, or choose device='cpu'"

@@ -63,7 +63,7 @@ def nearest(
     """
     n, m = len(base), len(queries)
     if k > n:
-        raise SpaceError(f"k: expected at most {n}, the rows there are, got {k}; choose fewer neighbours")
+        raise SpaceError(f"k: expected at most {n}, the number of rows, got {k}; choose fewer neighbours")
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     sample = base[:: max(1, n // _SAMPLED_ROWS)] if unit else base[:0]
     common = common_direction(sample) if unit else None

@@ -398,7 +398,7 @@ def open_faiss(path: Path) -> Any:
     if not isinstance(inner, faiss.IndexFlat | faiss.IndexIVFFlat):
         raise SpaceError(
             f"{path.name}: expected an index of whole vectors (Flat, IDMap, HNSWFlat, IVFFlat), got"
-            f" {type(inner).__name__}; save the vectors from where the index was made"
+            f" {type(inner).__name__}; save the vectors that the index was made of"
         )
     if inner.ntotal != index.ntotal or inner.d != index.d or index.d < 1:
         raise ValueError(f"an index of {index.ntotal} rows around one of {inner.ntotal}")
@@ -776,7 +776,7 @@ def _parsed_line(line: Line, d: int, path: Path) -> tuple[bytes, np.ndarray]:
     if len(numbers) == d and not spaced and all(map(_NUMBER.fullmatch, numbers)):
         with suppress(ValueError), np.errstate(over="ignore"):
             return word, np.array(numbers, dtype=np.float32)
-    remedy = "mend or remove the line, or mend line 1, which says how many numbers there are"
+    remedy = "mend or remove the line, or mend line 1, which gives the number of dimensions"
     raise _no_row(line, path, f"a word and {d:,} number{'s' * (d > 1)}", remedy)
 
 
@@ -796,12 +796,12 @@ def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:
 def _no_word(path: Path, row: int, n: int, d: int, got: bytes) -> SpaceError:
     return SpaceError(
         f"{path.name}: expected a word at row {row + 1} of {n:,}, got {got[:20]!r}, which is not UTF-8 text;"
-        f" is it a word2vec .bin, and are there {d:,} dimensions, as its first line says?"
+        f" is it a word2vec .bin, and has it {d:,} dimensions, as its first line says?"
     )
 
 
 def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:
-    fix = f", or pass limit={n_whole} to take what is there" if n_whole else ""
+    fix = f", or pass limit={n_whole} to take only whole rows" if n_whole else ""
     return SpaceError(
         f"{path.name}: the header promises {n:,} rows, but the file ends within row {n_whole + 1:,}; "
         f"copy or download it again{fix}"
@@ -810,6 +810,5 @@ def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:
 
 def _trailing_data(path: Path, n: int) -> SpaceError:
     return SpaceError(
-        f"{path.name}: the header promises {n:,} rows, but more follow; correct it, or pass limit={n} to take"
-        " those"
+        f"{path.name}: the header promises {n:,} rows, but more follow; correct the header, or pass limit={n}"
     )

@@ -36,7 +36,7 @@ _NO_DIMENSION = re.compile(
     r"(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
 )
 _REMEDY = (
-    "mend or rename it, take the column as ids, labels or counts (id_column, label_column, count_column), or"
+    "mend or rename this column, take it as ids, labels or counts (id_column, label_column, count_column), or"
     " leave it out (ignore)"
 )
 _TEXTS = (
@@ -133,12 +133,12 @@ class Columns:
         if not self.places("dimension"):
             names = quote([column.name for column in self.columns[:8]])
             raise SpaceError(
-                f"{name}: expected columns of numbers, got {names} without one; is the delimiter right?"
+                f"{name}: expected columns of numbers, got only {names}; is the delimiter right?"
             )
         if unclear:
             raise SpaceError(
                 f"{name}: expected one column of ids, got {quote([column.name for column in unclear[:8]])};"
-                " choose it with id_column, and labels with label_column; other text is then left out"
+                " choose ids with id_column, and labels with label_column; other text is then left out"
             )
 
 
@@ -247,7 +247,7 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
         return Column(name, "unclear", column.note, column.where)
     reasons = {
         "vectors": f"expected one column of vectors, got {quote(vectors)}",
-        "numbers": "expected a dimension, got numbers whose column name suggests another role",
+        "numbers": "expected a dimension, got numbers in a column whose name suggests another role",
         "flags": "expected numbers or text, got true and false",
         "nothing": "expected numbers or text, got empty cells",
     }
@@ -274,7 +274,9 @@ def _index(column: ColumnValues, has_ids: bool, texts: bool) -> Column:
         return Column(name, "ids", "the first column, without a name")
     if column.holds != "numbers" or not column.whole:
         return Column(
-            name, "unclear", "expected a name, got a column without one whose numbers are not row numbers"
+            name,
+            "unclear",
+            "expected a name, or row numbers without a name, got other numbers without a name",
         )
     return Column(name, "unclear", TEXT_OR) if texts else Column(name, "ids", "an index")
 

@@ -209,5 +209,5 @@ class Process:
         except SpaceError:
             raise
         except (OSError, EOFError, ValueError, TypeError):
-            got = "one whose reader crashes, or needs too much memory or time"
+            got = "a file whose reader crashes, or needs too much memory or time"
             raise unreadable(self._path, got) from None

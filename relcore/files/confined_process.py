@@ -184,7 +184,7 @@ def clear_error(path: Path, error: Exception) -> SpaceError:
     if isinstance(error, ModuleNotFoundError) and library in EXTRAS:
         return missing_library(library)
     if isinstance(error, MemoryError | RecursionError) or "memory" in type(error).__name__.lower():
-        return unreadable(path, "one that needs more memory than its size allows")
+        return unreadable(path, "a file that needs more memory than its size allows")
     if isinstance(error, EOFError) or str(error).startswith("EOF"):
         return unreadable(path, f"one that ends too soon ({counted(path.stat().st_size, 'byte')})")
     said = re.sub(" at 0x[0-9a-f]+", "", getattr(error, "strerror", None) or str(error))

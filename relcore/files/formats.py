@@ -45,7 +45,7 @@ def checked_ids(values: Sequence[Any], where: str) -> list[str]:
     if not all(map(str.strip, ids)) and not all(item.strip(" \t\r\n") for item in ids):
         row = next(row for row, item in enumerate(ids) if not item.strip(" \t\r\n"))
         raise SpaceError(
-            f"{where}, row {row + 1}: expected an id, got an empty one; fill it, or take ids from elsewhere"
+            f"{where}, row {row + 1}: expected an id, got an empty one; fill it, or choose other ids"
         )
     return ids
 
@@ -314,8 +314,7 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> s
     expected = "one matrix, or one named 'vectors'" if chosen is None else f"a matrix named {chosen!r:.80}"
     got = quote([f"{item:.20} {shape}" for item, shape in list(shapes.items())[:8]]) or "nothing"
     raise SpaceError(
-        f"{path.name}: expected {expected}, got {got}; choose one with the option matrix, as"
-        " FILE#matrix=NAME, or rename the one meant"
+        f"{path.name}: expected {expected}, got {got}; choose one with the option matrix, as FILE#matrix=NAME"
     )
 
 

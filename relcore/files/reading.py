@@ -397,7 +397,7 @@ def rows_by_id(
         raise SpaceError(
             f"{table.name}: expected the ids of {of}, got a column {column!r:.80} with"
             f" {len(missing):,} missing, first {quote(ids[row] for row in missing[:3])}; choose another"
-            " (id_column), or leave it out (ignore), so that rows are joined by their order"
+            " column (id_column), or leave this one out (ignore), so that rows are joined by their order"
         )
     return first[places]
 
@@ -693,7 +693,7 @@ def _source(
             fit = [item for item, kind in FORMATS.loaded() if getattr(kind, has)]
             raise SpaceError(
                 f"{path.name}: expected {what} to be chosen only for {', '.join(fit)}, got one for"
-                f" {suffix_of(path)}; leave it out"
+                f" {suffix_of(path)}; leave the choice out"
             )
     stamps = list(map(FileStamp.of, parts or [path]))
     if metadata is not None:  # only the table of metadata has columns; text beside the vectors is ignored
@@ -777,7 +777,7 @@ def _read(
             vectors[n:end], n = block, end
         if not n:
             raise SpaceError(
-                f"{path.name}: expected rows of numbers, got none; look at how the file was written"
+                f"{path.name}: expected rows of numbers, got none; check the program that wrote it"
             )
         vectors.resize((n, d), refcheck=False)
         vectors.flags.writeable = False
@@ -924,7 +924,7 @@ def token_ids(path: Path, n: int) -> list[str] | None:
     if tokens and (min(tokens) < 0 or max(tokens) >= n):
         raise SpaceError(
             f"{vocabulary.name}: expected at most {n:,} tokens, one per row of {path.name}, got number"
-            f" {max(tokens):,}; it belongs to another model: remove it, or copy the right one there"
+            f" {max(tokens):,}; this file is another model's: remove it, or copy the right one there"
         )
     named = (tokens.get(row, "") for row in range(n))
     return [token if token.strip(" \t\r\n") else f"[row {row}]" for row, token in enumerate(named)]

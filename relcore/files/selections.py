@@ -127,8 +127,8 @@ def read_selection(path: str | Path) -> Selection:
     saved = _decoded(path.read_bytes(), where)
     if saved.panes.selection is None:
         raise SpaceError(
-            f"{where}: expected a session file with its selection, got one whose selection was too large for"
-            " it; download the table of the selected rows"
+            f"{where}: expected a session file with a selection, got one without, because the selection was"
+            " too large; download the table of the selected rows"
         )
     spaces, ends = saved.session.spaces, (saved.session.source, saved.session.target)
     if not all(0 <= end < len(spaces) for end in ends):

@@ -144,15 +144,15 @@ class InversionSpec:
         "forward",
         label="Invert",
         choices=ROUTES,
-        help="From the source to the target, back, or from the source through its relative space to itself.",
+        help="Source to target, target to source, or the source through its relative space to itself.",
     )
     method: str = setting(
         "pruned",
         choices=INVERSES,
         help=(
-            "Pruned (Maiorca et al. 2024): near-duplicate anchors are left out, the rest is inverted, and ω"
-            " such inverses are averaged. Ridge and whitened are our additions: they keep all anchors, and λ"
-            " stabilises the inverse."
+            "Pruned (Maiorca et al. 2024): near-duplicate anchors are left out, the matrix of the others is"
+            " inverted, and ω such inverses are averaged. Ridge and whitened are our additions: they keep all"
+            " anchors, and λ stabilises the inverse."
         ),
     )
     omega: int = setting(
@@ -180,7 +180,7 @@ class InversionSpec:
         high=1e6,
         step=0.5,
         metavar="λ",
-        help="Ridge and whitened: larger is more stable but less accurate; 1 counts as much as one anchor.",
+        help="Ridge and whitened: a larger λ is stabler but less accurate; 1 counts as much as one anchor.",
     )
     random_state: int = setting(
         0,
@@ -189,7 +189,7 @@ class InversionSpec:
         high=2**31,
         help="Random state of the first anchor of each pruning.",
     )
-    tuned: bool = setting(False, option="auto", help="Choose δ and ω, or λ, by held-out anchors instead.")
+    tuned: bool = setting(False, option="auto", help="Choose δ and ω, or λ, by scores on held-out anchors.")
 
     __post_init__ = check
 
@@ -320,7 +320,7 @@ class Inversion(Reported):
         caption = f"Mean cosine of recovered and true row after centring, over {scored}."
         caption += " Chance level: 95 % band of permuted rows."
         if "absolute copy" in self.scores:
-            caption += " Absolute copy: the source's vectors unchanged, its chance level by random rotations."
+            caption += " Absolute copy: the source's vectors unchanged; chance level: random rotations."
         if self.spec.method != "pruned":
             caption += f" {self.spec.title.capitalize()}: Relscope's variant of Maiorca et al. 2024."
         rows = [["method", "cosine", "chance level"]]
@@ -549,7 +549,7 @@ def _notes(inversion: Inversion) -> list[str]:
         which = "The anchors that are kept" if lower else "The anchors"
         more = f" Choose more anchors{', or lower δ' * lower}." * (inversion.kept < width)
         spanned = f"{inversion.rank:,} of the {width:,} dimensions"
-        notes.append(f"{which} span {spanned}; nothing is recovered in the others.{more}")
+        notes.append(f"{which} span {spanned}; nothing is recovered in the other dimensions.{more}")
     direct = {
         name: inversion.scores[name] for name in ("Procrustes", "least squares") if name in inversion.scores
     }
@@ -709,7 +709,9 @@ class LiveInversion:
         orders = pruning_orders(self.anchors[1], MOST_OMEGA, random_state=spec.random_state)[: spec.omega]
         kept = [np.sort(order[distances >= spec.delta]) for order, distances in orders]
         if min(map(len, kept)) < 2:
-            raise SpaceError(f"delta: expected two or more anchors to stay, got one at {spec.delta:g}")
+            raise SpaceError(
+                f"delta: expected two or more anchors after pruning, got one with {spec.delta:g}"
+            )
         return np.mean([self._part(members) for members in kept], axis=0)
 
     def _part(self, members: np.ndarray) -> np.ndarray:

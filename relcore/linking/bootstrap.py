@@ -60,8 +60,8 @@ def first_rotation(
     X, Y = source[stage[0]], target[stage[1]]
     if max(len(X), len(Y)) > MOST_ROWS:
         raise SpaceError(
-            f"no seeds: expected at most {MOST_ROWS:,} rows to begin with, got {max(len(X), len(Y)):,}; give"
-            " seeds, or spaces with counts, so that the most frequent rows are known"
+            f"no seeds: expected at most {MOST_ROWS:,} rows, got {max(len(X), len(Y)):,}; give seeds, or"
+            " spaces with counts, so that the most frequent rows come first"
         )
     n = min(len(X), len(Y), _PLACES)
     rows, others = match_csls(_profile(X, n), _profile(Y, n), k).pairs
@@ -643,7 +643,7 @@ class _Bootstrap:
         least, most = max(len(seeds), 1), min(len(self.source), len(self.target))
         if not least <= n_anchors <= most:
             raise SpaceError(
-                f"n_anchors: expected {least} … {most:,}, from the seeds to the rows, got {n_anchors:,}"
+                f"n_anchors: expected {least} (the seeds) … {most:,} (the rows), got {n_anchors:,}"
             )
         if method == "self-learning":
             return seeds
@@ -744,9 +744,9 @@ class _Bootstrap:
         certain = np.r_[np.ones(n_seeds), right * (verdict == "linked")]
         pairs, n_kept = np.hstack([seeds, links]), np.count_nonzero(certain >= precision)
         if self.linked and not n_kept:
-            reason += f" But no links are {100 * precision:g} % right: most rows may have no partner."
+            reason += f" But no set of links is {100 * precision:g} % right: most rows may have no partner."
         elif verdict == "linked" and n_kept == n_seeds:
-            verdict, reason = "cannot tell", f"{reason} But no links are {100 * precision:g} % right."
+            verdict, reason = "cannot tell", f"{reason} But no set of links is {100 * precision:g} % right."
         if n_anchors is not None:
             drawn = np.random.default_rng(self.random_state).permutation(np.arange(n_seeds, n_kept))
             chosen = np.hstack([seeds, pairs[:, drawn[: max(n_anchors - n_seeds, 0)]]])
@@ -784,7 +784,9 @@ class _Bootstrap:
         n_seeds = len(seeds[0])
         if (n_free := len(X) - n_seeds) < _FEWEST:
             none = HeldOut(float("nan"), float("nan"), (), 0, float("nan"))
-            reason = f"Too few rows to tell: {n_free} rows beside the known pairs, {_FEWEST} are needed."
+            reason = (
+                f"Too few rows to tell: {_FEWEST} are needed beside the known pairs, but there are {n_free}."
+            )
             return "cannot tell", reason, none
         links = links[:, np.isin(links[0], rows) & np.isin(links[1], targets)]
         links = np.stack([np.searchsorted(rows, links[0]), np.searchsorted(targets, links[1])])
@@ -823,7 +825,8 @@ class _Bootstrap:
         found = HeldOut(float(every.mean()), error, null, len(every), float("nan"))
         scores = (
             f"two independent fits agree on {found.n:,} held-out rows (cosine {short(linked.agreement)};"
-            f" chance up to {short(linked.chance)}) and put {100 * linked.same:.0f} % in the same place"
+            f" chance up to {short(linked.chance)}) and put {100 * linked.same:.0f} % of them in the same"
+            " place"
         )
         if linked.agrees:
             return "linked", f"T{scores[1:]}.", found

@@ -296,7 +296,7 @@ def _in_table(path: Path) -> tuple[Pairs, tuple[str, ...]]:
     if empty := [row for row, pair in enumerate(zip(*cells[:2], strict=True)) if not all(pair)]:
         raise SpaceError(
             f"{path.name}: expected an id in every cell, got {len(empty)} rows without, first row {empty[0]};"
-            " fill it, or leave the row out"
+            " fill these rows, or leave them out"
         )
     kinds = tuple(cells[2]) if kind else ("",) * len(cells[0])
     return tuple(zip(*cells[:2], strict=True)), kinds
@@ -414,7 +414,7 @@ class Outcome(Reported):
         tables = [Table("rows", links_table(result))]
         if self.scores:
             jaccard = next(iter(self.scores.values()))["jaccard"]
-            tested = f"{counted(jaccard.n, 'held-out row')} (no anchors, not matched with one)"
+            tested = f"{counted(jaccard.n, 'held-out row')} (neither anchors nor matched with one)"
             tested += f", {jaccard.n_queries:,} of them as queries" if jaccard.interval else ""
             caption = f"{tested}; k = {jaccard.k}; chance level: rows of one space permuted."
             head, *cells = score_cells(self.score_table())
@@ -518,9 +518,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         step=500,
         help="Use this many rows of each space: the most frequent or, without counts, the first.",
     )
-    hide: bool = setting(
-        True, help="Shuffle the target of two spaces with the same ids, and score against the truth."
-    )
+    hide: bool = setting(True, help="Hide which rows have the same id, and score the links by these ids.")
     k: int = setting(10, label="Neighbours k", low=1, help="Number of neighbours in CSLS and in the scores.")
     precision: float = setting(
         PROMISED,
@@ -528,7 +526,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         low=0,
         high=1,
         step=0.01,
-        help="Keep links as long as the estimated share of right links is at least this.",
+        help="Keep as many links as possible with at least this estimated share of right links.",
     )
     random_state: int = setting(0, low=0, help="Random state of the seeds and the anchors.")
     steps: int = setting(STEPS, low=1, help="Paper: number of steps.")
@@ -580,7 +578,7 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
             if not last.pairs:
                 told = f"round {n}: from clusters of {last.rows:,} rows"
                 if last.objective == last.objective:
-                    told += f", fits on halves of them agree to {short(last.objective)}"
+                    told += f"; fits on two halves agree with cosine {short(last.objective)}"
             if last.found == last.found:
                 told += f", {100 * last.found:.1f} % of the hidden pairs found"
             report(min(n, most), most, told)
@@ -604,13 +602,12 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
         if len(shared) < max(self.n_anchors, 3):
             raise SpaceError(
                 f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got"
-                f" {len(shared):,}; ask for fewer anchors, or bootstrap for real, without a truth"
+                f" {len(shared):,}; ask for fewer anchors, or link without the test"
             )
         n_drawn = 0 if self.pairs else self.n_seeds
         if n_drawn > self.n_anchors:
             raise SpaceError(
-                f"n_seeds: expected at most {self.n_anchors}, the anchors, got {n_drawn}; ask for more"
-                " anchors"
+                f"n_seeds: expected at most n_anchors = {self.n_anchors}, got {n_drawn}; ask for more anchors"
             )
         rng = np.random.default_rng(self.random_state)
         shuffled = target.take(rng.permutation(len(target)))
@@ -637,11 +634,11 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     requirement = (
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
-        f" have {rows}."
+        f" spaces have {rows} rows."
     )
     if min(map(len, spaces)) >= ENOUGH:
         return requirement
-    return f"{requirement} Known pairs, even a few, are a safer start."
+    return f"{requirement} Even a few known pairs are a safer start."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -684,7 +681,7 @@ class BootstrapScores(BootstrapRounds):
     def draw(self, result: Outcome | None = None) -> Exportable:
         outcome = self.computed(result)
         if not outcome.scores:
-            got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
+            got = "no held-out row: ask for fewer anchors" if outcome.known else "one without hidden pairs"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
         name = "relscope-bootstrap-scores"
         return scores_exportable(outcome.score_table(), self.to_json(), name, self._ends)

@@ -235,8 +235,10 @@ def reduction_note(spec: ReductionSpec, n_sampled: int = 0, n_rows: int = 0) -> 
     """A note that tells how the coordinates of a pane were computed. `n_sampled` is the number of rows in the
     sample on which PCA was fitted (0 if there was none), and `n_rows` is the number of all rows."""
     title, fitted = REDUCTIONS[spec.method].title, n_fitted(n_rows, spec)
-    placed = f" fitted on {fitted:,} of {n_rows:,} rows, the others placed by it" if fitted < n_rows else ""
-    how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
+    placed = (
+        f" fitted on {fitted:,} of {n_rows:,} rows, which also places the others" if fitted < n_rows else ""
+    )
+    how = "fitted on the first space" if spec.fit == "first" else "fitted on each space separately"
     sampled = f", by a sample of {counted(n_sampled, 'row')}" if n_sampled else ""
     return f"{title}{placed}, {how}{sampled}{', aligned by Procrustes' if spec.align else ''}"
 

@@ -51,4 +51,4 @@ def test_suspects_of_one_id_are_scored_nowhere(run, refuse, files, tmp_path):
     run("audit", *files, "--pair-list", "pairs.tsv", "-o", "apart.tsv")
     lines = (tmp_path / "apart.tsv").read_text().replace("suspect", "anchor")
     (tmp_path / "apart.tsv").write_text(lines)
-    assert "--anchors: expected pairs of one id" in refuse("compare", *files, "--anchors", "apart.tsv")
+    assert "--anchors: expected pairs of equal ids" in refuse("compare", *files, "--anchors", "apart.tsv")

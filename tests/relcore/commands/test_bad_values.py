@@ -56,8 +56,8 @@ def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
     [
         ("binary", "binary: expected UTF-8 text with one id per line, got byte 0x80 at 128"),
         ("large.txt", "of at most 64 MB, got 4,096 MB"),
-        ("-3", "--anchors: expected a number from 0, a file of ids or ids, got '-3'; write"),
-        ("+2.5", "--anchors: expected a number from 0, a file of ids or ids, got '+2.5'; write"),
+        ("-3", "--anchors: expected a number from 0, ids, or a file of ids, got '-3'; write"),
+        ("+2.5", "--anchors: expected a number from 0, ids, or a file of ids, got '+2.5'; write"),
         ("9" * 5000, "--anchors: expected a number of at most 18 digits, got 5,000 digits"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_recipe_finds_its_files_by_name_in_another_folder(original, tmp_path, 
     (tmp_path / "second.npz").rename(elsewhere / "second.npz")
     monkeypatch.chdir(elsewhere)
     assert main(["figure", "recipe.json", "-o", "again.csv"]) == 2
-    assert "'first.npz', where there is none, nor in the folders" in capsys.readouterr().err
+    assert "'first.npz', which exists neither by this path nor in the folders" in capsys.readouterr().err
     for options in (["--data", "data"], ["--file", f"first.npz={data / 'first.npz'}"]):
         assert main(["figure", "recipe.json", "-o", "again.csv", *options]) == 0
         assert (elsewhere / "again.csv").read_bytes() == figure.bytes("csv")
@@ -116,7 +116,7 @@ def test_a_recipe_finds_its_files_by_name_in_another_folder(original, tmp_path, 
         ({"figure": "scores", "k": "ten"}, "recipe of scores: k: expected a whole number, got 'ten'"),
         ({"anchors": ["w0", "w120"]}, "expected ids of 'first', got 1 unknown: 'w120'"),
         ({"source_digest": "0" * 32}, "'first' has changed"),
-        ({"source": {"source": "file", "name": "gone.npz"}}, "'gone.npz', where there is none"),
+        ({"source": {"source": "file", "name": "gone.npz"}}, "'gone.npz', which exists neither"),
     ],
 )
 def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change, message):

@@ -81,7 +81,7 @@ def test_adapter_that_is_taken_away_is_one_that_was_scored(run, vectors, tmp_pat
 
 
 def test_what_is_wrong_is_told(refuse, vectors):
-    assert "expected --queries-old and --queries-new together" in refuse(
+    assert "expected both --queries-old and --queries-new" in refuse(
         "migrate", "old.npz", "new.npz", *JUDGED[2:]
     )
     assert "expected --price and --row-tokens together" in refuse(

@@ -63,7 +63,9 @@ def test_none_is_said_only_where_none_can_be_wrong():
     assert outcome_of(0, 0.0, (0, 0)).headline == "None of 200 pairs is suspect."
     assert outcome_of(0, 0.4, (0, 2)).headline.startswith("At most 2 of 200 pairs may be wrong (95 %)")
     found = outcome_of(0, 11.1, (3, 15))
-    assert found.headline.startswith("About 11 of 200 pairs are wrong (95 %: 3 to 15), but none can be named")
+    assert found.headline.startswith(
+        "About 11 of 200 pairs are wrong (95 %: 3 to 15), but every list of suspects"
+    )
     assert found.doubtful()["anchor"].tolist() == [f"r{row}" for row in range(15)]
     assert not found.report().notes
     assert len(outcome_of(4, 11.1, (3, 15)).doubtful()) == 4

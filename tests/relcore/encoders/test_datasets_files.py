@@ -139,7 +139,7 @@ def test_ids_come_from_the_column_of_ids(tmp_path):
     spec = write(frame, tmp_path / "t.csv")
     assert columns_of(spec).ids == "id"
     spec = replace(spec, options=(("empty", "drop"),))
-    with pytest.raises(SpaceError, match="id_column: expected another id in each row of 'n', got '2'"):
+    with pytest.raises(SpaceError, match="id_column: expected distinct ids in 'n', got '2'"):
         load_dataset(with_options(spec, id_column="n"))
     with pytest.raises(SpaceError, match="id_column: expected one of 'id', 'text', 'n', got 'key'"):
         load_dataset(with_options(spec, id_column="key"))

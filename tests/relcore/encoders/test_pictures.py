@@ -106,7 +106,7 @@ def test_digits_on_paper_in_uneven_light_are_read_as_their_scans_are(look):
         return made_like(strokes_of(Image.fromarray(photo.clip(0, 255).astype(np.uint8))), look)
 
     right, cover = [], np.zeros((220, 220))
-    with pytest.raises(SpaceError, match="something drawn that stands out"):
+    with pytest.raises(SpaceError, match="a drawing that stands out"):
         seen(cover)
     for row in tested:
         ink = Image.fromarray((digits.images[row] * 255 / 16).astype(np.uint8)).resize((120, 120))

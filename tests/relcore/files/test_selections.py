@@ -42,7 +42,7 @@ def test_session_file_gives_ids_and_digests_of_source_and_target(tmp_path):
     earlier = written(tmp_path / "earlier.json", session_file())
     assert read_selection(earlier).ids == ()
     left_out = written(tmp_path / "large.json", session_file(selection=None))
-    with pytest.raises(SpaceError, match="too large for it; download the table"):
+    with pytest.raises(SpaceError, match="too large; download the table"):
         read_selection(left_out)
     assert from_session_file(left_out.read_bytes()) is None
 

@@ -35,7 +35,7 @@ def test_batches_join_without_seam_and_stop_at_limit(tmp_path, suffix, monkeypat
     [
         (
             pa.array([True, False]),
-            "column 'y': expected numbers or text, got true and false; mend or rename it, .*ignore",
+            "column 'y': expected numbers or text, got true and false; mend or rename this column, .*ignore",
         ),
         (
             pa.ExtensionArray.from_storage(

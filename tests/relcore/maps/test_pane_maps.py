@@ -76,7 +76,7 @@ def test_of_many_rows_axes_come_from_sample_and_note_says_so(pair, similarity, m
     assert 0.97 * most < spread < (1 + 1e-5) * most  # no axes have more of it than those of all rows
     assert not np.allclose(found[0], expected[0], atol=1e-6)  # a control: it was a sample indeed
     absolute, note = pca_pair(pair, rows, "absolute", (), projection, spec)
-    assert note == "PCA, each space fitted apart, by a sample of 300 rows"
+    assert note == "PCA, fitted on each space separately, by a sample of 300 rows"
     assert [len(one) for one in absolute] == [N, N]
 
 

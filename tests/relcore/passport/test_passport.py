@@ -216,7 +216,7 @@ def test_wrong_inputs_are_one_line_with_the_fix(file, run, tmp_path, vectors):
         ("give --encoder or --vectors", "make", "bundled", *out),
         ("expected distinct texts, got 'a' again", "make", "twice.txt", "--vectors", "new.npy", *out),
         ("expected 32 rows, one per text, got 9", "make", "texts.txt", "--vectors", "few.npy", *out),
-        ("expected where to write, got no -o", "make", "new.npy"),
+        ("expected a file or folder to write", "make", "new.npy"),
     ):
         code, _, error = run(*arguments)
         assert (code, error.count("\n")) == (2, 1)
