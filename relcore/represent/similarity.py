@@ -303,10 +303,10 @@ class Similarity:
     anchors_: np.ndarray
     # Whether `relative` is a product of unit rows and `basis_` (d, k), as whitening needs.
     linear: ClassVar[bool] = False
-    learns: ClassVar[bool] = False  # whether `fit` uses the rows that `clustered_rows` draws
+    learns: ClassVar[bool] = False  # whether `fit` also uses rows, those of `clustered_rows`
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
-        """Store the anchors (k, d) of the space X (n, d). `settings` is the `RelativeProjection`."""
+        """Fit to the anchors (k, d) of the space X (n, d). `settings` is the `RelativeProjection`."""
         self.anchors_ = centred(anchors, mean)
         return self
 

@@ -318,9 +318,9 @@ def read(store: Store, key: str, kind: type[T]) -> T:
 def live_rows(
     shards: Shards, report: Progress, size: int = 0, labels: bool = False
 ) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
-    """Yield the blocks of all spaces together, in parts of at most `size` rows. With the blocks come three
-    items: which rows of them have a direction in every space, the numbers of these rows in the whole space,
-    and their vectors in each space.
+    """Yield the rows of all spaces together, in parts of at most `size` rows. Each part has four items: the
+    blocks; the positions in these blocks of the rows that have a direction in every space; the numbers of
+    these rows in the whole space; and their vectors in each space.
     """
     for blocks in aligned_blocks(shards, labels):
         for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):

@@ -46,8 +46,8 @@ from relcore.spaces.split import TEST_FRACTION, Split
 # Seconds of training: per row, column and class of a logistic head; per row, epoch and weight of a network.
 _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
 _EPOCHS, _WIDTH = 30, 256
-_FEW = 256  # maximum number of items that are encoded in one call
-_SURER, _FEWEST_RIGHT = 0.95, 20
+_FEW = 256  # maximum number of items for which all encoders share one call of a head
+_SURER, _FEWEST_RIGHT = 0.95, 20  # of `least_sure`: share of right answers; their minimum number
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ NO_ANSWER = -1
 
 @dataclass(frozen=True)
 class StitchRun:
-    """The answers of one random state.
+    """The answers to the test rows of one random state.
 
     Attributes
     ----------

@@ -263,7 +263,7 @@ _LARGEST = 256 * 1024  # maximum number of bytes of a picture in a recipe
 @dataclass(frozen=True, kw_only=True)
 class TryIt(SpacesRecipe, figure="try-it"):
     """A figure with the answer of every pair to one item, by the first method and the first random state. The
-    item is a text, or a PNG picture as base64."""
+    item is `text`, or `picture`, a PNG as base64."""
 
     stitching: StitchSpec
     text: str | None = None
@@ -282,12 +282,7 @@ class TryIt(SpacesRecipe, figure="try-it"):
 
     @property
     def item(self) -> str | Image:
-        """
-        Raises
-        ------
-        SpaceError
-            Neither a text nor a readable picture.
-        """
+        """The text or the picture. Raises a SpaceError if there is neither a text nor a readable picture."""
         if self.text is not None and self.picture is None:
             return self.text
         try:
