@@ -117,30 +117,29 @@ CALLS = {
 # Measures are called with arrays in tests/relcore/scores; the others take specs, labelled
 # spaces, charts or files.
 MEASURES = {
-    "angular_cka",
-    "angular_shape",
-    "cknna",
-    "cycle_knn",
-    "gulp",
-    "kernel_cka",
-    "mean_cosine",
-    "mutual_knn",
-    "procrustes_similarity",
-    "pwcca",
-    "rsa",
-    "second_order_cosine",
-    "svcca",
+    *[
+        "angular_cka",
+        "angular_shape",
+        "cknna",
+        "cycle_knn",
+        "gulp",
+        "kernel_cka",
+        "mean_cosine",
+        "mutual_knn",
+    ],
+    *["procrustes_similarity", "pwcca", "rsa", "second_order_cosine", "svcca"],
 }
 OF_SPECS = {
-    "chart_exportable",
-    "drift",
-    "example_spaces",
-    "figure_of",
-    "histogram_exportable",
-    "invert",
-    "migrate",
-    "panes_of",
-    "starting_models",
+    *[
+        "chart_exportable",
+        "drift",
+        "example_spaces",
+        "figure_of",
+        "histogram_exportable",
+        "invert",
+        "migrate",
+    ],
+    *["panes_of", "starting_models"],
 }
 OF_FILES = {"load_space", "load_words", "read_selection"}
 

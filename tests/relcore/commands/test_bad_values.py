@@ -15,9 +15,7 @@ COMPARE, PROJECT = ["compare", "a.npz", "a.npz"], ["project", "a.npz", "-o", "ou
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+def folder(own_store):
     vectors = np.random.default_rng(0).normal(size=(40, 4))
     np.savez("a.npz", vectors=vectors, ids=[f"row {number}" for number in range(40)])
     Path("binary").write_bytes(bytes(range(256)))
@@ -25,7 +23,6 @@ def folder(tmp_path, monkeypatch):
     with open("large.txt", "wb") as stream:
         stream.truncate(2**32)
     os.mkfifo("pipe.json")
-    return tmp_path
 
 
 def refused(arguments, capsys):
@@ -36,15 +33,7 @@ def refused(arguments, capsys):
     return said
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        "nan",
-        "1e400",
-        "１２",
-        "9" * 5000,
-    ],
-)
+@pytest.mark.parametrize("number", ["nan", "1e400", "１２", "9" * 5000])
 @pytest.mark.parametrize("option", ["--ridge", "--random-state"])
 def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
     last = refused([*PROJECT, "--anchors", "5", f"{option}={number}"], capsys)

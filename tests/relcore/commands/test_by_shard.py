@@ -13,19 +13,16 @@ IDS = [f"row-{row}" for row in range(100)]
 
 
 @pytest.fixture
-def folders(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+def folders(tmp_path):
     rng = np.random.default_rng(8)
     Y = (X @ rng.normal(size=(6, 6)) + 0.3 * rng.normal(size=X.shape)).astype(np.float32)
     for name, rows, write in (("a", X, write_npy), ("b", Y, write_parquet)):
         write(tmp_path / name, rows, SIZES, ids=IDS)
         np.save(f"{name}.npy", rows)
         (tmp_path / f"{name}.ids.txt").write_text("\n".join(IDS) + "\n")
-    return Y
 
 
-def test_compare_prints_the_same_scores(folders, capsys):
+def test_compare_prints_the_same_scores(folders, one_queue, capsys):
     arguments = ["--anchors", "15", "--random-state", "3", "-k", "4", "--json"]
     assert main(["compare", "a", "b", *arguments]) == 0
     by_shard = json.loads(capsys.readouterr().out)
@@ -48,8 +45,6 @@ def test_compare_prints_the_same_scores(folders, capsys):
     assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["migrate a b"])
-@pytest.mark.parametrize("rows", ["0", "-5"])
-def test_a_sample_of_no_rows_is_refused(capsys, command, rows):
-    assert main([*command.split(), "--sample", rows]) == 2
-    assert f"--sample: expected a whole number from 1, got {rows}" in capsys.readouterr().err
+def test_a_sample_of_no_rows_is_refused(capsys):
+    assert main(["migrate", "a", "b", "--sample", "0"]) == 2
+    assert "--sample: expected a whole number from 1, got 0" in capsys.readouterr().err

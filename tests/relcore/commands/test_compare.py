@@ -58,20 +58,8 @@ def test_numbers_are_those_that_the_page_computes(run, files, pair):
 
 
 def test_settings_reach_the_functions(run, files, pair):
-    options = [
-        "--similarity",
-        "angular",
-        "--no-center",
-        "--ridge",
-        1,
-        "-k",
-        4,
-        "--convention",
-        "mutual",
-        "--strategy",
-        "k-means",
-    ]
-    found = run("compare", *files, "--anchors", 9, "--random-state", 2, *options, "--csv")
+    options = "--similarity angular --no-center --ridge 1 -k 4 --convention mutual --strategy k-means"
+    found = run("compare", *files, "--anchors", 9, "--random-state", 2, *options.split(), "--csv")
     anchors = select_anchors(pair.source, 9, "k-means", random_state=2)
     table = expected(
         pair, anchors, ProjectionSpec("angular", center=False, ridge=1), k=4, convention="mutual"

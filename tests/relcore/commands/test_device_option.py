@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from relcore.base.environment import DEVICE, chosen
-from relcore.cli import COMMANDS, main
-from relcore.commands.parser import parser_of
+from relcore.cli import main
 from relcore.runs import jobs
 from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
@@ -26,14 +25,6 @@ def test_command_computes_on_device_that_is_named(seen):
     assert main(["available"]) == 0
     assert seen == ["torch", "auto"]
     assert DEVICE not in os.environ
-
-
-def test_every_command_has_the_option():
-    for name in COMMANDS:
-        known = parser_of([name]).called._option_string_actions
-        assert "--device" in known, name
-        paired = ("compare", "stitch", "invert", "audit", "drift", "universe", "migrate")
-        assert name not in paired or "--pair-by-row" in known, name
 
 
 @pytest.mark.parametrize(

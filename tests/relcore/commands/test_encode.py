@@ -86,13 +86,13 @@ def test_two_encodings_in_the_store_and_in_files(run, one_queue, own_store, tmp_
         "encode",
         "parallel:en",
         "--limit",
-        40,
+        "40",
         "--encoder",
         "tfidf",
         "--encoder",
         "words",
         "--dimensions",
-        4,
+        "4",
     ]
     first = json.loads(run(*arguments, "-o", "texts.npz", "--json"))
     dataset = DatasetSpec("parallel", "en", limit=40)

@@ -18,21 +18,10 @@ def pair(files):
 
 
 def test_numbers_and_rows_are_those_of_the_function(run, files, pair, tmp_path):
-    options = [
-        "--method",
-        "pruned",
-        "--delta",
-        ".5",
-        "--omega",
-        "3",
-        "--inverse-ridge",
-        ".2",
-        "--route",
-        "backward",
-        "--pruning-state",
-        "4",
-    ]
-    out = run("invert", *files, "--anchors", 40, *options, "-o", "found.npz", "--recipe", "recipe.json")
+    options = "--method pruned --delta .5 --omega 3 --inverse-ridge .2 --route backward --pruning-state 4"
+    out = run(
+        "invert", *files, "--anchors", 40, *options.split(), "-o", "found.npz", "--recipe", "recipe.json"
+    )
     expected = invert_pair(
         pair, select_anchors(pair.source, 40), InversionSpec("backward", "pruned", 3, 0.5, 0.2, 4)
     )

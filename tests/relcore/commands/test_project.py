@@ -25,18 +25,8 @@ def test_line_ends_in_ids_are_refused_where_lines_are_written(tmp_path):
 
 
 def test_the_file_is_the_relative_space(run, files, tmp_path):
-    out = run(
-        "project",
-        "first.npz",
-        "--anchors",
-        7,
-        "--strategy",
-        "farthest-point",
-        "--random-state",
-        3,
-        "-o",
-        "relative.npz",
-    )
+    options = "--anchors 7 --strategy farthest-point --random-state 3 -o relative.npz"
+    out = run("project", "first.npz", *options.split())
     space = load_space("first.npz")
     anchors = select_anchors(space, 7, "farthest-point", random_state=3)
     expected = RelativeProjection().fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)

@@ -16,33 +16,14 @@ def spaces(files):
 
 
 def test_options_reach_the_spec_and_the_printed_numbers_are_those_of_the_page(run, files, spaces):
-    options = [
-        "--methods",
-        "irp-ridge,relative",
-        "--states",
-        3,
-        "--anchors",
-        15,
-        "--strategy",
-        "k-means",
-        "--order",
-        "red,green,blue",
-    ]
-    options += ["--test-fraction", 0.3, "--no-center", "--omega", 2, "--inverse-ridge", 2, "--metric", "mae"]
-    out = run("stitch", *files, *options)
-    settings = MethodSettings(False, 0.3, 2, 0.7, 2)
-    spec = StitchSpec(
-        ("relative", "irp-ridge"),
-        "logistic",
-        (0, 1, 2),
-        15,
-        "k-means",
-        (),
-        0.3,
-        (),
-        ("red", "green", "blue"),
-        settings,
+    options = (
+        "--methods irp-ridge,relative --states 3 --anchors 15 --strategy k-means --order red,green,blue"
+        " --test-fraction 0.3 --no-center --omega 2 --inverse-ridge 2 --metric mae"
     )
+    out = run("stitch", *files, *options.split())
+    settings = MethodSettings(False, 0.3, 2, 0.7, 2)
+    chosen = {"test_fraction": 0.3, "order": ("red", "green", "blue"), "settings": settings}
+    spec = StitchSpec(("relative", "irp-ridge"), "logistic", (0, 1, 2), 15, "k-means", **chosen)
     expected = stitch_matrix(spaces, spec)
     for row in printed_summary(expected).itertuples(index=False):
         line = next(line for line in out.splitlines() if line.strip().startswith(row[0]))

@@ -9,8 +9,6 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.base.rows import mean_row, unit_rows
-from relcore.catalog.catalog import SpaceSpec
-from relcore.catalog.comparison_recipe import ComparisonRecipe
 from relcore.encoders.sentences import BUNDLED, load_words
 from relcore.invert import inversion
 from relcore.invert.inversion import (
@@ -89,15 +87,6 @@ def test_chance_of_absolute_copy_is_what_randomly_turned_axes_give(turned_pair, 
     assert np.quantile(copies, [0.025, 0.975]) == pytest.approx([null.low, null.high], abs=4 * 2.7 * error)
 
 
-@pytest.fixture
-def recipe(turned_pair, anchors, tmp_path):
-    specs = []
-    for space in (turned_pair.source, turned_pair.target):
-        np.savez(tmp_path / f"{space.name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
-        specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.npz")))
-    return ComparisonRecipe(*specs, anchors)
-
-
 def test_inversions_by_other_numbers_share_orders_direct_maps_and_map(turned_pair, anchors, monkeypatch):
     """And give what each gives by itself."""
     orders, order = [], translation.farthest_order
@@ -167,24 +156,15 @@ def test_each_setting_is_scored_as_estimator_fitted_on_other_anchors(method, mon
 def test_choice_is_nearly_best_of_grid_on_rows_that_took_no_part(words, method):
     anchors = tuple(words.ids[np.random.default_rng(1).choice(len(words), 200, replace=False)])
     found = invert_pair(words, anchors, InversionSpec(method=method, tuned=True), most_rows=1500)
-    grid = [{"ridge": ridge} for ridge in RIDGES]
-    if method == "pruned":
-        grid = [{"delta": delta, "omega": 8} for delta in DELTAS]
-    scores = [
-        float(
-            invert_pair(words, anchors, InversionSpec(method=method, **one), most_rows=1500).scores[
-                found.spec.title
-            ]
-        )
-        for one in grid
-    ]
+    specs = [InversionSpec(method=method, ridge=ridge) for ridge in RIDGES]
+    inverted = [invert_pair(words, anchors, spec, most_rows=1500) for spec in specs]
+    scores = [float(one.scores[found.spec.title]) for one in inverted]
     assert float(found.scores[found.spec.title]) > max(scores) - 0.02
     assert max(scores) - min(scores) > 0.05
 
 
-@pytest.mark.parametrize("method", ["pruned"])
-def test_rows_that_are_no_anchors_have_no_say(method):
-    pair, spec = noisy_pair(), InversionSpec(method=method, tuned=True)
+def test_rows_that_are_no_anchors_have_no_say():
+    pair, spec = noisy_pair(), InversionSpec(tuned=True)
     anchors = tuple(pair.ids[:60])
     before = invert_pair(pair, anchors, spec)
     rng = np.random.default_rng(1)

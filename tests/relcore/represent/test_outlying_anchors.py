@@ -27,21 +27,15 @@ def unit(X):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("n_wrong", [30])
-def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
-    X, Y, wrong = directions(words, 0, n_wrong)
+def test_planted_wrong_pairs_of_words_come_first(words):
+    X, Y, wrong = directions(words, 0, 30)
     found = audit_pairs(X, Y)
-    assert (
-        len(wrong & set(found.ranking[:n_wrong].tolist())) >= 0.96 * n_wrong
-    )  # five draws: 1.00, .99, 1.00 on average
-    assert found.n_wrong == pytest.approx(
-        n_wrong, abs=3.5 * np.sqrt(n_wrong * 0.1 / 0.9)
-    )  # binomial: 90 % lie below
+    assert len(wrong & set(found.ranking[:30].tolist())) >= 29  # five draws: 1.00, .99, 1.00 on average
+    assert found.n_wrong == pytest.approx(30, abs=3.5 * np.sqrt(30 * 0.1 / 0.9))  # binomial: 90 % lie below
     suspects = set(found.suspects.tolist())
-    assert len(suspects & wrong) >= 0.8 * n_wrong
-    assert (
-        len(suspects - wrong) <= 0.05 * len(suspects) + 3
-    )  # of 105, a share of .05 with its standard error of 2.2
+    assert len(suspects & wrong) >= 24
+    # of 105, a share of .05 with its standard error of 2.2
+    assert len(suspects - wrong) <= 0.05 * len(suspects) + 3
 
 
 @pytest.mark.parametrize("n_wrong", [0, 20])

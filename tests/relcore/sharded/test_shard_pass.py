@@ -72,16 +72,17 @@ def test_a_killed_worker_costs_one_shard(queue, tmp_path):
     assert all(one.peak_mb > 0 for one in found.ran)
 
 
-def test_run_that_failed_resumes_with_shards_that_are_missing(queue, tmp_path):
+def test_run_that_failed_resumes_with_shards_that_are_missing(tmp_path):
     space, log = space_of(6), str(tmp_path / "log")
     work = Sums(log, fails_in=space.shards[4].name)
+    store = Store(tmp_path / "store")
     with pytest.raises(SpaceError, match=f"^{space.shards[4].name}: broken$"):
-        Runner(queue.store).run(work, space.alone, "")
+        Runner(store).run(work, space.alone, "")
     assert len(computed(log)) == 5
-    found = Runner(queue.store, queue).run(work, space.alone, "")  # another process takes it up
+    found = Runner(store).run(work, space.alone, "")
     assert found.computed == 2
     assert len(computed(log)) == 7
-    again = Runner(queue.store, queue).run(work, space.alone, "")
+    again = Runner(store).run(work, space.alone, "")
     assert (again.computed, len(computed(log))) == (0, 7)
     np.testing.assert_array_equal(again.arrays["sum"], found.arrays["sum"])
 

@@ -144,10 +144,6 @@ def test_mean_deviation_and_chance_by_hand(rng):
     assert not made_up(rng, n_states=1).matrix("relative")[1].any()
 
 
-def relabelled(space, labels):
-    return LatentSpace(space.vectors, space.ids, name=space.name, labels=labels)
-
-
 def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
     first, second, _ = make_encoders()
     strangers = LatentSpace(
@@ -161,4 +157,4 @@ def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
         SpaceError,
         match="have different labels for 240 shared rows, first 'r0': a head knows only the labels",
     ):
-        share_rows([first, relabelled(second, ["other"] * 240)])
+        share_rows([first, LatentSpace(second.vectors, second.ids, labels=["other"] * 240)])

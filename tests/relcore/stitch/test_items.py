@@ -147,13 +147,12 @@ def test_pair_less_sure_than_its_right_answers_says_none_of_these(noisy, method)
     assert found.answer(0, 1) == found.top(0, 1)[0][0]
 
 
-@pytest.mark.parametrize("method", ["relative"])
-def test_few_items_of_all_encoders_take_one_call_of_each_head(noisy, method, monkeypatch):
+def test_few_items_of_all_encoders_take_one_call_of_each_head(noisy, monkeypatch):
     rows = [space.vectors[:3] for space in noisy.shared.spaces]
     monkeypatch.setattr(stitching, "_FEW", 0)
-    apart = noisy.probabilities(method, rows)
+    apart = noisy.probabilities("relative", rows)
     monkeypatch.undo()
     calls, of = [], LogisticHead.probabilities
     monkeypatch.setattr(LogisticHead, "probabilities", lambda head, X: calls.append(len(X)) or of(head, X))
-    np.testing.assert_allclose(noisy.probabilities(method, rows), apart, atol=1e-6)
+    np.testing.assert_allclose(noisy.probabilities("relative", rows), apart, atol=1e-6)
     assert calls == [6, 6]

@@ -71,23 +71,6 @@ def specs(tmp_path, make_encoders):
 
 
 @pytest.fixture
-def make_encoders():
-    from relcore.spaces.space import LatentSpace
-
-    def make():
-        rng, numbers = np.random.default_rng(0), np.arange(240) % 3
-        points = rng.normal(size=(3, 8))[numbers] * 2 + 0.8 * rng.normal(size=(240, 8))
-        labels, ids = np.array(STITCHED.order)[numbers], [f"r{row}" for row in range(240)]
-        turns = [np.linalg.qr(rng.normal(size=(width, width)))[0][:8] for width in (8, 8, 12)]
-        vectors = [
-            (points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1]))).astype(np.float32) for turn in turns
-        ]
-        return [LatentSpace(X, ids, name=f"encoder{i}", labels=labels) for i, X in enumerate(vectors)]
-
-    return make
-
-
-@pytest.fixture
 def result(specs):
     return stitch_matrix([load(spec) for spec in specs], STITCHED)
 
