@@ -179,7 +179,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 equal_rows = cached(32)(lambda space: n_equal_rows(space.vectors))
 
 
-# The key contains time stamps, because a space on disk only raises errors once its file has changed.
+# A space on disk only raises errors once its file has changed, so the key contains the file's time stamp.
 @cached(8, key=lambda *specs: (*map(load_space, specs), *map(_readable, specs)))
 def matched_pair(*specs: SpaceSpec) -> Match:
     return match(*map(load_space, specs))
@@ -203,7 +203,7 @@ def represent(
     return (translation.represent if large else _represent)(pair, pane, anchors, spec)
 
 
-# The similarities of 20,000 rows to 300 anchors take 48 MB for two spaces.
+# Cache few representations: the similarities of 20,000 rows to 300 anchors take 48 MB for two spaces.
 _represent = cached(6)(translation.represent)
 directions = cached(16)(pane_maps.Directions.of)
 
@@ -437,7 +437,7 @@ def table_columns(workspace: Workspace) -> list[str]:
     """The columns in the tables of both spaces, each name once. Returns [] if a table cannot be read now."""
     names: list[str] = []
     source, target = workspace.source, workspace.target
-    # Two files of vectors often name the same table of metadata, which takes seconds to open.
+    # Read the table of metadata once if both spaces name the same one, because opening it takes seconds.
     same = source.option("metadata") and source.options == target.options
     for end in (source,) if same else (source, target):
         try:

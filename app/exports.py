@@ -20,7 +20,7 @@ from relcore.compare.scene import NEIGHBOURS, how_to_open
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
-# Kind of export → its formats, and a sentence about them.
+# Kind of export → its file formats, and a sentence about them.
 _GROUPS = {
     "Picture": (
         {"html": "HTML", "pdf": "PDF", "svg": "SVG", "png": "PNG"},

@@ -67,7 +67,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
         x, y = number % columns * side, number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
         seconds = time.perf_counter() - started
-        # Wait before estimating the time, because the first pictures of a file take longer than the others.
+        # Wait before estimating how long a sheet takes, because the first pictures of a file take longest.
         if seconds > 0.5 and number and number % _AT_ONCE == 0 and seconds * n > MOST_SECONDS * number:
             return None
     content, kind = io.BytesIO(), "PNG" if crisp else "JPEG"
@@ -130,7 +130,7 @@ class Items:
         self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
         self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
         self.has_texts, self.has_pictures = bool(self._texts), self._pictures is not None
-        # The cache holds single pictures, so adding an anchor reads one picture instead of hundreds.
+        # Single pictures are cached, so adding an anchor reads one picture instead of hundreds.
         self.picture = lru_cache(maxsize=4096)(self._picture)
 
     def texts(self, ids: Sequence[str]) -> list[str]:

@@ -49,7 +49,7 @@ from relcore.spaces.space import Match
 _AGAIN = "relscope.job-again"
 ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
 
-# Version of stored results. Increase it when the results of the same settings change.
+# Version of stored results. Increase it when a change of the code changes the results of the same settings.
 RESULTS = 3
 
 
@@ -169,7 +169,7 @@ def reduction(
     needed, n, store = compute.needed_anchors(pane, anchors), len(drawn.rows), queue().store
     shapes = [(n, len(needed) or space.dimension) for space in pair.spaces]
     shown = fitting_reduction([width for _, width in shapes], spec)
-    # The job need not run again, because aligning only rotates finished maps.
+    # The job of a map need not run again, because aligning only rotates finished maps.
     fitting = replace(shown, align=False)
     drawn_of = compute.pair_key(pair), drawn.digest, pane, needed, projection
     key = digest_of("reduction 2", RESULTS, fitting, *drawn_of)
@@ -245,7 +245,7 @@ def _follow(keys: list[str]) -> None:
     for job in jobs:
         status = job.status()
         share = min(1.0, status.done / status.total) if status.total else 0.0
-        # Until a first step is counted, the bar shows the elapsed share of the expected time.
+        # Until the first step of a job is done, the bar shows the elapsed share of the expected time.
         if not share and status.state == "running" and job.expected:
             share = max(0.0, 1 - (status.seconds_left or 0.05 * job.expected) / job.expected)
             share = min(share, 0.8) if status.total > 1 else share

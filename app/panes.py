@@ -317,7 +317,7 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     elif event.filter is not None:
-        # The panes send only the name of a filter by ids, so take the ids from the workspace.
+        # The panes send only the name of a filter by ids, so the ids come from the workspace.
         own = {one.column: one for one in session.workspace().look.filter if one.column == SELECTED_ROWS}
         session.filter_rows(tuple(own.get(one.column, one) for one in event.filter))
     elif event.kind == "facets":

@@ -56,7 +56,7 @@ MIGRATE = Place("migrate", "move_up", ("New model", "Drift"))
 RESEARCH = Place("research", "science", ("Studies", "Papers"))
 DATA = Place("data", "database")  # a button at the top left opens it
 PLACES = {place.name: place for place in (START, EXPLORE, CONNECT, MIGRATE, RESEARCH, DATA)}
-# Pages of earlier versions. Old links may still use their addresses.
+# Former pages, whose addresses old links may still use.
 FORMER = {
     "compare": (EXPLORE, ""),
     "anchors": (EXPLORE, "Anchors"),

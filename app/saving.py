@@ -227,7 +227,7 @@ def _find(folder: Path) -> None:
     if linked or opened not in ("[]", saved.state.opened):
         own.offered = path
         return
-    # After a reload, the page shows no notice. After a restart of the server, it does.
+    # The page shows a notice after a restart of the server, but none after a reload.
     came_back = not same or path.stat().st_mtime < _STARTED
     own.tells = came_back and bool(saved.history.steps[0])
     if not same and sharing.is_open(path.stem.partition("~")[2]):

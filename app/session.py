@@ -32,7 +32,7 @@ _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _AWAITED = "relscope.encodings-awaited"
-# Keys of the session state: encodings to submit, and whether to compare their spaces.
+# Keys of the session state: the encodings to submit; whether to compare their spaces.
 ENCODE, COMPARE_ENCODED = "relscope.encode", "relscope.compare-when-encoded"
 
 
@@ -386,7 +386,7 @@ def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
         color_by = view.color_by if view.color_by in colors else "pivots"
         return replace(view, pivots=pivots, color_by=color_by)
     usual = default_view(pair.source)
-    # If all rows were shown only to colour them by labels, show the examples again.
+    # If all rows are shown only because of colours by labels, show the examples again.
     everything = usual.everything or (view.everything and view.color_by != "labels")
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 

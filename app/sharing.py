@@ -196,7 +196,7 @@ def age(path: Path) -> float:
 
 def confine_if_reachable() -> None:
     """Treat the app as shared if other machines can reach the server."""
-    # In AppTest, the runtime is a mock.
+    # AppTest replaces the runtime by a mock.
     server = st.runtime.exists() and type(st.runtime.get_instance()) is Runtime
     if server and not own_address(st.config.get_option("server.address")):
         os.environ[ENVIRONMENT] = "1"

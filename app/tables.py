@@ -35,7 +35,7 @@ def chosen_rows(
     """Draw a table, and return the numbers of the selected rows. `look` is passed to `st.dataframe`."""
     look |= {"selection_mode": _SEVERAL if several else _ONE, "hide_index": hide_index}
     state = st.dataframe(table, key=key, on_select="rerun", **look)
-    # The selection may come from an earlier, longer table.
+    # Ignore rows beyond the end, because the selection may come from an earlier, longer table.
     return [row for row in _rows_of(state) if row < len(table)]
 
 

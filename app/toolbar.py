@@ -164,7 +164,7 @@ def move_in_history() -> None:
         left = session.workspace().example
         move()
         st.session_state[_MOVED] = f"{told}: {step}", (now := session.workspace())
-        # Otherwise Migrate would still show its example.
+        # Go to Start, because Migrate would still show its example.
         if left and not now.example and now.models[:2] == BUNDLED:
             go(START)
 

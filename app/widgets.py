@@ -56,7 +56,7 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
             and spec.source in ("file", "sample")
             and not Path(spec.name).is_relative_to(all_uploads())
         ):
-            # Checkpoints often have the same name in different folders.
+            # Add the folder, because checkpoints in different folders often have the same name.
             name = f"{Path(spec.name).parent.name}/{name}"
         if rows := kept_ids(spec):
             name = f"{name} · {counted(len(rows), 'row')}"

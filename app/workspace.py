@@ -242,7 +242,7 @@ def from_session_file(
         saved = records.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
         spaces = rejoined(saved.spaces)
         digests = [space.pop("digest", "") for space in spaces]
-        # Read these first, because the other settings depend on them.
+        # Read these settings first, because the others depend on them.
         specs = records.from_json(tuple[SpaceSpec, ...], list(spaces), "spaces")
         ends = {"source": spaces[saved.source], "target": spaces[saved.target]}
         ends["others"] = [spaces[number] for number in saved.others]
@@ -306,7 +306,7 @@ def _filter(text: str) -> tuple[Condition, ...]:
 
 
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
-# For each name in a link: the setting, its writer and its reader. The classes refuse wrong values.
+# Name in a link → the setting, its writer and its reader. The classes refuse wrong values.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "similarity": ("projection.similarity", str, str),
     "center": ("projection.center", *_FLAG),

@@ -32,7 +32,7 @@ except SpaceError:
     raise
 pair = models.pair()
 with st.container(key="above-panes"):
-    # Not in an `st.empty`: each run would replace it, so popovers would close and fields lose the focus.
+    # Not inside `st.empty`, which each run would replace: popovers would close, and fields lose the focus.
     bar = st.container()
     st.empty()  # an element that takes no room until `above` is drawn
 

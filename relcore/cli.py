@@ -68,7 +68,7 @@ def main(
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         stopping.stop_at_once()
-        # Some libraries replace a KeyboardInterrupt.
+        # Ask for the signal, too, because some libraries replace a KeyboardInterrupt by another error.
         if stopping.stopped or isinstance(error, KeyboardInterrupt):
             return stopping.print_stopped()
         return _report_error(error, options)

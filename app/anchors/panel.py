@@ -144,7 +144,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     look["column_config"]["pinned"] = st.column_config.CheckboxColumn(
         help="Pinned anchors stay when you choose a new strategy"
     )
-    # The key depends on the anchors, so a table of other anchors begins without a selection.
+    # The table's key depends on the anchors, so a table of other anchors begins without a selection.
     key = f"anchors.table-{digest_of(workspace.anchors)}"
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):

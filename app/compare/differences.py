@@ -47,7 +47,7 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
         f" the two absolute spaces (mutual kNN, centred), for {part} {counted(len(drawn.rows), 'row')} shown."
         " Select rows to mark them in the panes."
     )
-    # Match only these two spaces, without further models, as the exported recipe does.
+    # Match only the two spaces, without further models, as the exported recipe does.
     _differences(workspace, compute.matched_pair(workspace.source, workspace.target))
 
 

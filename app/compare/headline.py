@@ -78,7 +78,7 @@ def _headline(workspace: Workspace, models: Match) -> str:
     known = found, pair, workspace.anchors
     agree = matched_rows(*known, lambda *share: shares.setdefault(share[0], _bold(*share)))
     if verdict := _verdict(found["relative"]["mrr"]):
-        # The verdict replaces the last sentence, because both give the chance level.
+        # The verdict replaces the last of these sentences, because both give the chance level.
         agree[1:] = [verdict, *agree[1:-1]]
     agree = agree or agreement(*known)
     tables, names = [scores_report(found).tables[0].html()], [plain_html(one) for one in model_names(models)]
@@ -162,7 +162,8 @@ def is_unmatched(workspace: Workspace, pair: Match) -> bool:
     ):
         return False
     found = scores_of(workspace, pair, "relative")
-    # Require two measures. For 1 in 40 pairs of unrelated spaces, a single measure exceeds its 95 % band.
+    # Require two measures, because a single measure exceeds its 95 % band for 1 in 40 pairs of unrelated
+    # spaces.
     return all(score.null and score <= score.null.high for score in (found["mrr"], found["cka"]))
 
 
@@ -172,7 +173,7 @@ def _is_paired_by_order(workspace: Workspace) -> bool:
 
 
 def _lead(words: str) -> str:
-    # Keyboard users reach the same links under Details.
+    # Keyboard users skip these links, because Details has the same ones.
     words = linked_html(words).replace("<a ", '<a tabindex="-1" ')
     return f'<p class="relscope-lead">{words}</p>'
 

@@ -55,7 +55,7 @@ MOST_SHOWN = 60  # number of texts or pictures shown of a selection
 ALIKE = 0.99  # minimum cosine of two vectors that count as equal
 MOST_LISTED = 1000  # number of ids listed of a selection
 STYLE = Path(__file__).parents[2] / "assets" / "items.css"
-# For screen readers, which do not see the shading of a row.
+# A text for screen readers, which do not see the shading of a row.
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'
 
 
@@ -124,7 +124,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         help="Pinned: unpin it under Anchors first" if pinned else FULL_HELP if full else None,
     )
     view = workspace.view
-    # Colours by labels would hide the example rows, so start again with this row as the only example.
+    # Colours by labels would hide the example rows, so colour by examples again, with only this row.
     pivots = () if view.color_by == "labels" else view.pivots
     if identifier not in pivots and len(pivots) < MOST_PIVOTS:
         st.button(

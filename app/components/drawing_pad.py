@@ -55,11 +55,11 @@ def camera(key: str, label: str, size: int = 220) -> Image | None:
 def _latest_picture(mount: Callable, key: str, label: str, size: int, before: str = "") -> str | None:
     """The picture as a data URI. Returns "" after the user cleared it, and None before the browser has sent
     one."""
-    # The browser sends the next picture when this count shows that the last picture was answered.
+    # When this count rises, the browser knows that its last picture was answered, and sends the next.
     count = f"{key}:answered"
     st.session_state[count] = number = st.session_state.get(count, 0) + 1
     data = {"label": label, "size": size, "answered": number, "before": before}
-    # The callback need not do anything: Streamlit keeps the picture, and the next run reads the picture.
+    # The callback need not do anything: Streamlit keeps the picture for the next run.
     return mount(key=key, data=data, default={"picture": None}, on_picture_change=lambda: None).picture
 
 

@@ -87,7 +87,7 @@ def linked_scatter(
 
 
 def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], None]) -> None:
-    # Streamlit calls this once for each message, even if the next run is stopped early.
+    # Streamlit calls this function once for each message, even if the next run is stopped early.
     answered = st.session_state.get(f"{key}:answered", 0)
     fresh, answered = read_events(st.session_state[key].get("events") or (), version, n, answered)
     st.session_state[f"{key}:answered"] = answered

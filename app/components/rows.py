@@ -84,7 +84,7 @@ def row_search(
         "matches": list(map(asdict, matches)),
         "told": note,
     }
-    # The callback need not do anything: Streamlit keeps the query, and the next run reads the query.
+    # The callback need not do anything: Streamlit keeps the query for the next run.
     state = _mount_of_row_search(
         key=key, data=data, default={"query": ""}, on_query_change=lambda: None, on_picked_change=receive
     )

@@ -82,7 +82,7 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
     st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
     what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
     session.edit(f"encode {what}", spaces=(*spaces, *new))
-    # If the spaces are to be compared, Explore opens and shows them.
+    # Explore opens if the encoded spaces are to be compared.
     if not st.session_state.get(session.COMPARE_ENCODED):
         session.announce(
             f"{what} joined the session." if new else "These spaces were in the session already."

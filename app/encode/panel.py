@@ -99,7 +99,7 @@ def _encode(dataset: DatasetSpec, preview: forms.Preview) -> None:
             args=(_start, dataset, preview.digest, preview.name, encoders, expected),
         )
         known = [cost for cost in missing if cost]
-        # The sum is an upper limit, because some jobs may run at the same time.
+        # These seconds are an upper limit, because some jobs may run at the same time.
         whole = sum(max(1, round(seconds)) for seconds in known)
         in_all = f"{cost_in_words(whole).capitalize()} in all." if len(known) > 1 else ""
         named = " and ".join(encoder.title for encoder in encoders) if len(encoders) == 2 else "them"

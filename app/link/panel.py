@@ -55,12 +55,13 @@ _TOLD = {
 _FROM = {"typed": "Typed", "file": "File", "anchors": "Anchors"}
 _LISTED = 2000  # maximum number of links that are listed for checking
 
-# Number of the surest, middle, least sure and wrong links shown if the true pairs are known.
+# Number of links of each kind that are shown if the true pairs are known: surest, middle, least sure and
+# wrong.
 _SAMPLED = 4
 _FEWEST_ROWS = 10
 _FEWEST_ANCHORS = 10  # if fewer anchors are unconfirmed, confirmed pairs also become anchors
 
-# For the example: 5,000 of these words have no partner.
+# The words of the example, 5,000 of which have no partner.
 _NUMBERED_WORDS = numbered_spec(replace(BUNDLED[1], limit=15_000))
 
 
@@ -92,7 +93,7 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
     if guessed:
         show_linked_notice()
     unknown = guessed or is_pairing_unknown((workspace.source, workspace.target), (source, target))
-    # Ids that nobody confirmed may pair the wrong rows.
+    # Ids that nobody confirmed do not count as shared, because they may pair the wrong rows.
     n_shared = 0 if unknown else len(shared_ids([source, target]))
     fields, n = settings_of(BootstrapSpec), min(len(source), len(target))
     haves = [have for have in _HAVE if have != "shared" or n_shared >= FEWEST_SHARED]
@@ -411,7 +412,7 @@ def _list(setup: BootstrapSetup, outcome: Outcome, confirmed: frozenset[str]) ->
         return ()
     if not links:
         return ()
-    # The random state differs from that of the anchors, so that the listed links are independent of them.
+    # Not the random state of the anchors, so that the listed links are independent of them.
     order = np.random.default_rng((0, 7)).permutation(len(links))[:_LISTED]
     pairs = [links[number] for number in order]
     st.subheader("Links to check", anchor=False)

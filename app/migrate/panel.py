@@ -802,7 +802,7 @@ def draw(workspace: Workspace) -> None:
     show_verdict(setup, result)
     st.subheader("Next steps", anchor=False)
     for name, part in _AFTER.items():
-        # Without judgements, judging is the next step, so this part is open.
+        # Without judgements, the part for judging is open, because judging is the next step.
         look = {"expanded": unjudged and part is judge_blind, "key": f"migrate.{name}"}
         with st.expander(name, on_change="rerun", **look) as opened:
             if opened.open:

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 
-# Importing these modules imports all modules of Start and Explore.
+# These modules import all other modules of Start and Explore.
 MODULES = (
     *("pandas", "scipy.special", "scipy.linalg", "relcore.figures.screen"),
     *("app.components.page", "app.saving", "app.toolbar", "app.spaces.shards"),
@@ -49,8 +49,7 @@ def _import() -> None:
     for name in MODULES:
         importlib.import_module(name)
     _load_first_spaces()
-    # Before its first element, Streamlit looks for a console. This call caches the slow look-up of all
-    # modules.
+    # Cache Streamlit's slow look-up of all modules: before its first element, Streamlit looks for a console.
     inspect.stack()
 
 

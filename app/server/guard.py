@@ -42,7 +42,7 @@ _ASK = "This app asks for a token: open the link that the terminal in which it w
 _WRONG = "This is not the token of this app. Each start can have a new one: copy what the terminal shows now."
 _TOO_MANY = "Too many wrong tokens. Wait a minute, then try again."
 _NOT_OWN = "This request comes from another site, or names a host that this app does not answer for."
-# A second protection against scripts in data, behind `app.plain_text`. It must allow inline and compiled
+# This policy protects against scripts in data if `app.plain_text` fails. It must allow inline and compiled
 # scripts, because Streamlit and Plotly use them.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
@@ -220,7 +220,7 @@ def _is_own(asked: HTTPConnection) -> bool:
     """Whether the request names this server as its host, and does not come from a page of another scheme,
     host or port."""
     host, origin = asked.headers.get("host"), asked.headers.get("origin")
-    # A proxy in front of a shared app may use TLS although the app sees plain HTTP.
+    # The app may see plain HTTP although a proxy in front of it uses TLS.
     schemes = ("http", "https") if access.is_shared() else (asked.scope["scheme"].replace("ws", "http"),)
     return is_host_allowed(host) and origin in (None, *(f"{scheme}://{host}" for scheme in schemes))
 

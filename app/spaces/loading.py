@@ -59,7 +59,7 @@ _CHOOSERS = {
 _ROLES = {option: role for role, option in OPTIONS.items()}
 _FAILED = "relscope.spaces-failed"  # space that could not be loaded → the error
 
-# Spaces without ids. They are compared once the user says how their rows are paired.
+# State key: spaces without ids, which are compared once the user says how their rows are paired.
 _OFFERED = "relscope.spaces-offered"
 _MOST_NAMES = 2_000  # number of columns offered in a chooser
 _COMPARED = 5000  # number of rows whose order is compared, taken from the start
@@ -241,7 +241,7 @@ def _column_choosers(names: Sequence[str], path: Path, roles: Callable[[Choices]
     named = {option: offered[number] for option, number in chosen.items() if isinstance(number, int)}
     choices = Choices(**named, ignore=tuple(offered[number] for number in left_out))
     for option in (option for option in chosen if option not in named and chosen[option] != _AUTOMATIC):
-        # The user chose no column for this role, so ignore those that get the role by default.
+        # Ignore columns that have this role by default, because the user chose no column for it.
         while taken := _columns_of_role(roles(choices), option):
             choices = replace(choices, ignore=(*choices.ignore, *taken))
     return choices
@@ -259,7 +259,7 @@ def _draw_columns(columns: Columns, path: Path, encoding: str) -> None:
         read_about(reading.first_cells, path, 3, encoding),
         {column.name for column in columns.columns},
     )
-    # A row of the overview may stand for several columns. Then the cells of the first column are shown.
+    # A row of the overview may stand for several columns; show the cells of the first.
     firsts = [title if title in names else title.partition(" … ")[0] for title in table["column"]]
     for row in range(max(map(len, cells.values()), default=0)):
         table[f"row {row + 1}"] = [cells[name][row] if name in cells else "" for name in firsts]

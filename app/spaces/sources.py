@@ -47,7 +47,7 @@ _VERBS = {"Vectors": "Load as vectors", "Texts": "Encode as texts", "Pictures": 
 
 
 _UPLOAD = "spaces.upload"
-# Uploaded files that are not loaded yet: on this visit to Data, and on earlier visits.
+# State keys: uploaded files that are not loaded yet, of this visit to Data and of earlier ones.
 _DROPPED, _EARLIER = "relscope.dropped", "relscope.dropped-earlier"
 
 
@@ -163,7 +163,7 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
 
 
 def _show_digits() -> None:
-    # The chooser then begins with the first dataset, the digits.
+    # Without an entry, the chooser begins with the first dataset, the digits.
     st.session_state.pop("encode.entry", None)
     st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 

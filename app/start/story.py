@@ -605,8 +605,7 @@ _PRESENTS = "story.presents"
 def page() -> None:
     st.html(STYLE)
     number = step()
-    # Each step has its own container, so the previous step disappears at once and not only after the new one
-    # is drawn.
+    # Each step has its own container, because otherwise the old step would stay until the new one is drawn.
     if not number:
         with st.container(key="front"):
             front(go_to)
@@ -648,7 +647,7 @@ def _navigation(number: int, title: str) -> None:
     """Draw the buttons. In a presentation, draw the title beside them."""
     last = len(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
-        # No key leaves the story, because in front of a class one easily presses a key once too often.
+        # No key leaves the story: in front of a class, one easily presses a key too often.
         st.button("Back", key="story.back", shortcut="Left" if number > 1 else None, **_to(number - 1))
         st.button(
             "Next" if number < last else "To the start",
@@ -670,7 +669,7 @@ def _navigation(number: int, title: str) -> None:
         if presents:
             st.html(title, width="content")
         st.space("stretch")
-        # This is no toggle: while a toggle has the focus, the arrow keys do not move between steps.
+        # Not a toggle: while a toggle has the focus, the arrow keys do not move between steps.
         st.button(
             "End the presentation" if presents else "Present the story",
             key="story.present",

@@ -268,7 +268,7 @@ def draw(setup: StitchSetup | None, best: str = "") -> None:
 @st.fragment
 def _answers(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder], best: str) -> None:
     """Draw the answers. As a fragment, only this part is redrawn after a keystroke."""
-    # Each keystroke starts a garbage collection, which would otherwise search all modules of the encoders.
+    # Exempt the encoders' modules from garbage collection, which each keystroke starts.
     first_imports.spare_collector()
     try:
         first = next(iter(encoders.values()))
@@ -345,8 +345,8 @@ class ItemOffer(live.Offer):
         """The answers by the chosen method, and the answers by all methods as HTML."""
         started = time.perf_counter()
         rows = rows_of(self.encoders, [item.item])
-        # Only answers to texts are rejected: the threshold was found on test rows, and drawings differ too
-        # much from those.
+        # Only answers to texts may be rejected: the threshold was found on test rows, and drawings differ too
+        # much from them.
         reject = isinstance(item.item, str)
         every = {
             name: answers_of(self.stitching, name, rows, reject_unsure=reject)

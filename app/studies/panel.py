@@ -38,7 +38,7 @@ def choose_study() -> Study | None:
     studies = {kind: study_of(kind) for kind in STUDIES.working()}
     topics = dict.fromkeys(study.topic for study in studies.values())
     finished = queue().store.finished
-    # The page opens on a study with finished runs, so that it shows a picture.
+    # Open the page on a study with finished runs, so that it shows a picture.
     opening = next((kind for kind in studies if finished and kind in finished.groups), None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
         topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
@@ -124,7 +124,7 @@ def _json_with_digest(spec: SpaceSpec) -> str:
 def introduce(study: Study) -> None:
     """Draw links to the tables and figures of papers that the study reproduces."""
     if rows := rows_of_study(study.kind):
-        # Rows that no study can measure come last.
+        # Rows of papers that no study can measure come last.
         compared = sorted(rows, key=lambda row: "nothing to measure" in row.why_not)
         _row_links(compared, "In the papers:")
 
@@ -290,14 +290,14 @@ def _results(runs: StudyRuns, live: bool) -> None:
     if table.empty:
         st.caption("No run has finished yet. The first points appear as soon as one has.")
         return
-    # No counts of runs here, because those of the bar above may differ for a moment.
+    # Do not count runs here, because the count in the bar above may differ for a moment.
     if live and runs.bundled_group(queue().store):
         own = _table(runs, own=True)
         waits = "Until your first run is done, the runs of Relscope are shown."
         st.caption(waits if own.empty else "Only the runs of this machine are shown, as they come.")
         table = table if own.empty else own
     report = study_report(runs, table, queue().store)
-    # The progress bar shows the counts.
+    # The progress bar shows the counts, so leave them out of the sentence.
     sentence = report.sentence.partition(" So far: ")[0] if live else report.sentence
     answer, colon, rest = sentence.partition(": ")
     whole = not colon or "(" in answer  # the sentence has no separate answer
@@ -352,7 +352,7 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
         chart = chosen if chosen in charts else chart
     if runs.study.reading:
         st.caption(f"How to read it: {plain(runs.study.reading)}")
-    # Without its title, because the conclusion stands above.
+    # The figure has no title, because the conclusion stands above.
     figure = chart_exportable(charts[chart]).interactive(exports.theme())
     exports.chart(figure, f"{place}.{runs.study.kind}.figure-{chart}")
     return chart

@@ -59,7 +59,7 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
     known, keep = set(METRICS.working()), {"persist_state": "session"}
     titles = {name: title for name, title in metrics_among_spaces().items() if name in known}
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
-    # Narrow cells are easier to compare.
+    # Limit the width, because narrow cells are easier to compare.
     picture = st.container(width=320 + 160 * len(specs))
     with choosers:
         metric = st.selectbox(
@@ -368,7 +368,7 @@ def _show(
     with left:
         _chart(workspace, universe, by_name, recipe)
         with st.expander("How this was tested", icon=":material/fact_check:"):
-            # With two members, the chart would show the same numbers as the table.
+            # With two members, leave the table out, because the chart shows the same numbers.
             for table in report.tables * (len(universe.members) > 2):
                 report_table(table)
             for note in report.notes:

@@ -119,7 +119,7 @@ def resolve(name: str | None = None) -> str:
     SpaceError
         The name is unknown, or this machine lacks the GPU.
     """
-    # "auto" is the default of public functions, so it follows --device and RELSCOPE_DEVICE.
+    # "auto", the default of public functions, follows --device and RELSCOPE_DEVICE.
     name = chosen() if name in (None, "auto") else _need_device_name(name, "device")
     if name == "auto":
         return "cuda" if has_gpu() else "cpu"

@@ -120,7 +120,7 @@ def extra(name: str = "") -> Iterator[None]:
 
 def with_install_hint(error: ImportError, name: str = "") -> Exception:
     """An error that says how to install the missing library; the given error if no extra installs it."""
-    # pandas raises an ImportError of its own, whose cause is the ImportError of jinja2.
+    # pandas replaces the ImportError of jinja2 by its own, so look at the cause.
     missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__
     library = (getattr(missing, "name", None) or "").partition(".")[0]
     return missing_library(library, name) if library in EXTRAS else error

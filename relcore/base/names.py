@@ -346,7 +346,7 @@ ADAPTERS = {
         "Ridge", ".migrate.adapters:RidgeAdapter", "a linear map; leave-one-out chooses its penalty"
     ),
 }
-# Choices of version 0.2.0 that were removed, by the name of their setting.
+# Setting → the choices of version 0.2.0 that were removed.
 FORMER_CHOICES = {
     "adapter": ("procrustes", "diagonal", "affine", "low-rank", "relative"),
     "method": ("similarities",),
@@ -457,7 +457,7 @@ _ENCODERS = {
 }
 ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
 
-# Figures: the name that recipes use → the `Recipe` that draws the figure.
+# Figure, as recipes name it → the `Recipe` that draws it.
 FIGURES = {
     "comparison": Named("", ".compare.scene:Panes"),
     "scores": Named("", ".compare.scene:Scores"),
@@ -482,7 +482,7 @@ FIGURES = {
     "bootstrap-scores": Named("", ".linking.link:BootstrapScores"),
 }
 
-# Figures of earlier versions → the study that now draws the figure; "" if there is none.
+# Figure of an earlier version → the study that now draws it; "" if there is none.
 FORMER_FIGURES = {
     "cross-domain": "",
     "drift-map": "",
@@ -509,10 +509,10 @@ FORMER_FIGURES = {
 }
 
 
-# Sources of spaces, sources of datasets, and encoders that only earlier versions had.
+# Sources of spaces and of datasets, and encoders, that only earlier versions had.
 FORMER_DATA = ("planetoid", "graph", "timm")
 
-# Studies of version 0.1.0 → the study that contains them now; "" if only the page Papers shows their numbers.
+# Study of version 0.1.0 → the study that contains it now; "" if only the page Papers shows its numbers.
 FORMER_STUDIES = {
     "across-domains": "",
     "across-languages": "",

@@ -313,7 +313,7 @@ def finder(
 
 def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
     try:
-        # a space can be a folder with parts
+        # The name of a space may be that of a folder with parts.
         return path.is_dir() or (spec["source"] == "file" and path.is_file())
     except (OSError, ValueError):  # the name is too long or contains a null character
         return False

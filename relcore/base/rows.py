@@ -54,7 +54,7 @@ class MadeOnce(Generic[Made]):
         number = id(array)
         known = self._kept.get(number)
         if known is None or known[0]() is not array:
-            # The callback runs before another array can get the same id().
+            # When the array dies, this callback runs before another array can get the same id().
             ref = weakref.ref(array, lambda _: self._kept.pop(number, None))
             self._kept[number] = known = ref, self.make(array)
         return known[1]
@@ -125,7 +125,7 @@ def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """The mean (d,) of the rows of X (n, d), as float32, or as float64 if rounding would be noticeable beside
     the spread of the rows. If the `mean` of all rows is given, only its type is chosen, and X may be a sample
     of the rows."""
-    # The sum is float64: a float32 sum of many rows loses digits, which matters if the mean is far from zero.
+    # The sum is float64, because a float32 sum of many rows loses digits if the mean is far from zero.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
     kept, sample = mean.astype(np.float32), X[:: max(1, len(X) // _SAMPLED_ROWS)]
     spread = np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))

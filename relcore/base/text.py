@@ -122,7 +122,7 @@ def as_lines(items: Sequence[str], where: str, what: str, first: bool = True, *,
             f"{where}: expected {what} without line breaks and zero bytes, got one with some; write .parquet"
             " instead"
         )
-    # The reader drops one byte order mark at the start of a file.
+    # Readers drop the first byte order mark, so a text that begins with one gets a second.
     return f"{MARK * (first and text.startswith(MARK))}{text}\n".encode()
 
 

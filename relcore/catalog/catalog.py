@@ -527,7 +527,7 @@ def _sample(store: Store, place: str, key: str) -> LatentSpace:
     if sample is None:
         raise _missing_entry(store, f"a sample of {place!r:.200}", f"none (removed to make room); {again}")
     drawn_from = sample.metadata.get("sample of")
-    # A session file can name any key.
+    # Check the entry, because a session file can name any key.
     if drawn_from is None or (access.is_shared() and drawn_from != place):
         raise _missing_entry(
             store, f"a sample of {place!r:.200} under the key {key[:8]}…", f"another result; {again}"

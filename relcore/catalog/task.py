@@ -132,7 +132,7 @@ class Recipe(ABC):
     """A figure with all its settings. Subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
-    # Settings that version 0.1.0 lacked. They are left out while they are empty.
+    # Settings that version 0.1.0 lacked; a recipe leaves them out while they are empty.
     newer: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, figure: str = "") -> None:

@@ -242,7 +242,7 @@ def _checked_passport(options: argparse.Namespace) -> Report:
     new = _space_of(options.files[1], ids or passport.ids)
     new = new.take(new.rows(ids)).with_columns(ids=passport.ids) if ids else new
     texts, _, rows = paired_anchors(passport, new)
-    # Of a large file, only the anchors' rows are loaded.
+    # The space holds only the anchors, even if the file is large.
     found = check(LatentSpace(rows, texts, name=new.name), passport)
     change = found.change
     if options.encoder is not None:
@@ -598,7 +598,7 @@ def encoded(
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
         local = spec.source in ("file", "folder", "huggingface") and expand_home(spec.name).exists()
-        # the workers of a cluster may have another working directory
+        # Make paths absolute: the workers of a cluster may have another working directory.
         placed = replace(spec, name=str(expand_home(spec.name).absolute())) if local else spec
         with queue(options, len(missing)) as cluster:
             jobs = [

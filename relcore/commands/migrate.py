@@ -91,7 +91,7 @@ class MigrateOptions:
         "old.npy new.npy --export adapter",
         "old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt",
     ),
-    # Old scripts rely on this default of versions before 0.2.0.
+    # Keep this default of versions before 0.2.0, because old scripts rely on it.
     more=lambda parser: parser.add_argument(
         "--no-curve", dest="curve", action="store_false", help=argparse.SUPPRESS
     ),

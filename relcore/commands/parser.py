@@ -42,7 +42,7 @@ MODULES = {
     **dict.fromkeys(("app", "mcp"), "servers"),
     **dict.fromkeys(("available", "passport", "check", "study"), "encode"),
 }
-# Option names of other tools, with Relscope's names. The first of these that the command has is suggested.
+# Option of another tool → options of Relscope. The first of these that the command has is suggested.
 SYNONYMS = {
     "seed": ("random-state", "pairs"),
     "limit": ("limit", "rows", "sample"),

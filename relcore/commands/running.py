@@ -566,7 +566,7 @@ def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Jo
     from relcore.runs.jobs import JobQueue, QueueInPlace
 
     cluster = JobQueue(options.scheduler)
-    # Another process would take seconds to start and to import the libraries.
+    # Compute here, because another process would take seconds to start and to import the libraries.
     if (n_jobs == 1 or find_spec("distributed") is None) and not cluster.address:
         with Bar(options) as bar:
             yield QueueInPlace(bar.event)

@@ -204,7 +204,7 @@ def run_mcp(options: argparse.Namespace) -> None:
             [sys.executable, "-P", "-c", _CHILD, *command, "--quiet"],
             check=False,
             env=environment,
-            # Relative paths start at the first readable folder.
+            # The command runs in the first readable folder, where relative paths start.
             cwd=next(filter(os.path.isdir, readable), None),
         )
         return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())

@@ -457,7 +457,7 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
 
 
 def _regions(coordinates: np.ndarray) -> np.ndarray:
-    # scikit-learn's k-means spends more time waiting for threads than computing.
+    # Not scikit-learn's k-means, which spends more time waiting for threads than computing.
     from scipy.cluster.vq import kmeans2, vq
 
     rng, points = np.random.default_rng(0), np.asarray(coordinates, dtype=np.float64)
@@ -534,7 +534,7 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:
     """The columns that rows can be filtered by: labels, those of `tables`, and numbers of the pair."""
     labels = ["labels"] if match.source.labels is not None else []
-    # Agreement is known only for a sample.
+    # Leave out the agreement, which is known only for a sample.
     numbers = [name for name in columns_of(match) if name != "agreement"]
     return [*labels, *(f"{COLUMN}{name}" for name in tables), *numbers]
 
@@ -609,7 +609,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _FEEDBACK = 5  # if a space cannot encode a query, the mean of this number of rows replaces it
 _SIF = 1e-3  # a word of this frequency has half the weight of a very rare word
 
-# For the query "kinds of drinks", only "drinks" counts.
+# Words about the query: in "kinds of drinks", only "drinks" counts.
 _ASKING = re.compile("(?:example|kind|list|name|sort|thing|type|word)s?", re.IGNORECASE)
 _FUSION = 60  # constant of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009
 

@@ -369,7 +369,7 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
         if result is None:
             scene = comparison_scene(self, oriented=self.oriented, look=self.look)
             result = replace(scene, stars=self.stars or StarLook())
-        # The title of a pane ends with its representation, which the file name leaves out.
+        # The file is named without the representation, with which the title of a pane ends.
         titles = [pane.title.rpartition(" · ")[0] for pane in result.panes[: result.columns]]
         name = _file_name("relscope-panes", titles)
         return scene_exportable(result, self.to_json(), name, units, about)
@@ -687,7 +687,7 @@ def _neighbours(space: LatentSpace, rows: np.ndarray, k: int) -> pa.StructArray:
 # The pictures of the lesson on the page Start.
 
 
-# Words at the places that a model with two dimensions could give them; some of the words are anchors.
+# Words at places that a model with two dimensions could give them. Some of the words are anchors.
 _FIRST = [2.3, 2.9, 1.4, -2.4, -1.1, -2.8, -1.3, 0.6, 1.2]
 _SECOND = [0.5, 1.5, 2, 1.8, 2.6, 0.4, -2.3, -1.7, -3]
 PLANE = LatentSpace(

@@ -129,8 +129,7 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         """
         if len(spaces) < 2:
             raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
-        # The spaces. A space with the same ids as the first one gets its row order, so that their pair needs
-        # no copies.
+        # A space with the same ids as the first one gets its row order, so that their pair needs no copies.
         ordered = [spaces[0]]
         for space in spaces[1:]:
             rows = space.index.get_indexer(spaces[0].index)
@@ -372,7 +371,7 @@ def moved_beyond_noise(
 
 
 EQUAL, BY_LENGTH, ROUNDED = "of one size", "by length", "rounded"
-# By rounding, the spaces cannot both be noisy copies: two rounded copies of a space have the same error.
+# Rounding cannot explain two noisy copies of one space, because they would have the same error.
 _EXPLANATIONS = [
     *product((EQUAL, BY_LENGTH), (False, True), (0, 1)),
     *product((ROUNDED,), (False,), (0, 1)),

@@ -208,7 +208,7 @@ class DriftVerdict:
     impossible: dict[str, str]
 
     def alarms(self, situation: str) -> list[Check]:
-        # Broken rows come first, because they count in both situations.
+        # Alarms of broken rows come first, because these rows count in both situations.
         alarms = [one for one in self.checks if one.alarm and one.measure.situation in (ROWS, situation)]
         return sorted(
             alarms,

@@ -98,7 +98,7 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
         for line, part in zip(squares, (residual, rows, rows + after.mean), strict=True):
             line[block] = np.vecdot(part, part)
     squares *= n / (b**2 or 1.0)
-    # Residuals give a small rho more exactly. But in a narrower new space, residuals lack a part of the
+    # Residuals give a small ρ more exactly. But if the new space is narrower, residuals lack a part of the
     # change.
     rho = float(squares[0].mean()) if b and old.shape[1] <= new.shape[1] else 1 - sigma**2
     ratio = b / a

@@ -81,13 +81,13 @@ def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[st
 # Sentences of the English Wikipedia articles that gensim's wheel contains. Their labels are the articles.
 
 _ARTICLES = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
-# For classification tasks: 16 articles, each with enough sentences.
+# The default of classification tasks: 16 articles, each with enough sentences.
 TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
-# Part of the store's key: a change of the recipe must change this text.
+# This text is part of the store's key, so a change of the recipe must change it.
 _RECIPE = "prose, 40 to 400 characters, 1"
 _MARKED = tuple("=|!{}<*#:;")  # signs with which headings, tables and lists begin
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
-# Empty brackets that removed templates leave; marks of bold and italics.
+# Remains of templates, which are empty brackets, and marks of bold and italics.
 _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)|'{2,}")
 
 

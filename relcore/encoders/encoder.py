@@ -255,7 +255,7 @@ def answers(url: str) -> bool:
         with suppress(OSError), urlopen(Request(url, method="HEAD"), timeout=PATIENCE):
             reached.append(True)
 
-    # Runs in a thread, because looking up the name of a host has no timeout.
+    # Test in a thread, because looking up the name of a host has no timeout.
     thread = threading.Thread(target=ask, name="ask-network", daemon=True)
     thread.start()
     thread.join(PATIENCE + 0.5)
@@ -419,7 +419,7 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
 # its colours or edges.
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
-# Pillow may decode only these formats; for PostScript it would start Ghostscript
+# Pillow may decode only these formats; for PostScript, Pillow would start Ghostscript.
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 
 
@@ -676,7 +676,7 @@ def _like_strokes(drawn: Image, like: Strokes) -> Image:
     found, distance = None, np.inf
     for more in range(finer):
         thick = ImageOps.expand(fine, more).filter(ImageFilter.MaxFilter(2 * more + 1))
-        # BOX averages pixels, as the scans of digits do.
+        # Shrink with BOX, which averages pixels as the scans of digits do.
         strokes = ImageOps.autocontrast(thick.resize(shape, Image.Resampling.BOX))
         off = abs(thickness_of(np.asarray(strokes)) - like.thickness)
         if off > distance:

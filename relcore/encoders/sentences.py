@@ -43,7 +43,7 @@ def word_categories() -> dict[str, str]:
 
 
 _WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
-# name → compressed size in bytes, number of rows, dimensions, training data
+# Name → compressed size in bytes, number of rows, number of dimensions, training data.
 MODELS = {
     "word2vec-google-news-300": (1_743_563_840, 3_000_000, 300, "Word2Vec, 100 billion words of Google News"),
     "glove-wiki-gigaword-50": (69_182_535, 400_000, 50, _WIKI),
@@ -217,7 +217,7 @@ class TfidfSvd(TrainedEncoder):
                 " take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        # For these small products, several threads are slower, and they would change the last bits.
+        # Use one thread: for these small products, several are slower and change the last bits.
         with threadpool_limits(1, "blas"):
             svd = TruncatedSVD(width, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")

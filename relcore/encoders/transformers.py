@@ -310,7 +310,7 @@ class _PretrainedRows:
     def _states(self, **inputs: Any) -> tuple[dict[str, torch.Tensor], int]:
         """Return the hidden state of each output, and the number of states, including the embedding."""
         output = self.model(**inputs, output_hidden_states=True)
-        # CLIP's last hidden state lacks the final norm, so `last_hidden_state` replaces it.
+        # The last of CLIP's hidden states lacks the final norm, so `last_hidden_state` replaces it.
         states, spec = [*output.hidden_states[:-1], output.last_hidden_state], self.spec
         if any(not -len(states) <= layer < len(states) for layer in spec.layers):
             raise SpaceError(
@@ -326,7 +326,7 @@ def _load_transformer(spec: PretrainedEncoder, folder: Path) -> torch.nn.Module:
     ours: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(folder, **ours)
-        # transformers builds all layers before it reads weights.
+        # Check the number of layers first, because transformers builds all layers before it reads weights.
         for part in (config, getattr(config, "text_config", None), getattr(config, "vision_config", None)):
             layers = getattr(part, "num_hidden_layers", 1)
             if not isinstance(layers, int) or not 1 <= layers <= _MOST_LAYERS:
@@ -543,7 +543,7 @@ class _SentenceRows(_PretrainedRows):
         import torch
 
         tensor = torch.from_numpy(array)
-        # From pinned memory, the copy starts while the GPU still computes.
+        # Copy from pinned memory, so that the copy starts while the GPU still computes.
         return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
 
 
@@ -578,7 +578,7 @@ class _PictureRows(_PretrainedRows):
         # that the axis named below would be wrong.
         pictures = [np.asarray(eight_bits(image, "RGB", self.where)) for image in items]
         try:
-            # If the channel axis is not given, the processor guesses it, wrongly for pictures that are three
+            # Name the channel axis, which the processor would guess wrongly for pictures that are three
             # pixels high.
             inputs = self.prepare(images=pictures, return_tensors="pt", input_data_format="channels_last")
         except (ValueError, RuntimeError, TypeError) as error:
@@ -602,7 +602,7 @@ class _PictureRows(_PretrainedRows):
         """Pool a hidden state (m, tokens, d) or a feature map (m, d, height, width) to rows (m, d)."""
         side = getattr(self.model.config, "patch_size", None) or 1
         height, width = side if isinstance(side, (tuple, list)) else (side, side)
-        # Models that merge patches have fewer tokens and no class token.
+        # Tokens beyond the number of patches are special. Models that merge patches have none.
         patches = (size[0] // height) * (size[1] // width)
         special = 0 if state.ndim == 4 else max(0, state.shape[1] - patches)
         if self.spec.pooling == "cls":

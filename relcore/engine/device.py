@@ -255,8 +255,8 @@ class TorchDevice:
         return max(256, min(most, fitting) // self._part)
 
     def put(self, array: np.ndarray) -> Array:
-        # Torch accepts no read-only memory, such as that of a space. On the CPU, torch would share the
-        # memory.
+        # Copy read-only memory, such as that of a space: torch does not accept it, and would share it on the
+        # CPU.
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             keep = self.torch_name != "cpu" and array.flags.writeable and array.flags.c_contiguous
             return self._torch.from_numpy(array if keep else np.array(array)).to(self.torch_name)
@@ -449,7 +449,7 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
         except RuntimeError as error:
             if isinstance(where, NumpyDevice) or not is_out_of_memory(error):
                 raise
-        # The retry is outside the except clause, where the traceback would keep the tensors alive.
+        # Retry outside the except clause, where the traceback would keep the tensors alive.
         if halving < _HALVINGS:
             warnings.warn(SMALLER, stacklevel=3)
             where = where.smaller()

@@ -212,7 +212,7 @@ class TopRows:
             which = np.arange(len(scores))
         else:
             scores, least = scores[which], least[which]
-        # On a flat array, this is much faster than on a matrix.
+        # Search a flat array, which is much faster than searching a matrix.
         flat = np.flatnonzero(scores >= least[:, None])
         place, columns = np.divmod(flat, scores.shape[1])
         self._enter((queries.start or 0) + which[place], scores[place, columns], rows[columns])
@@ -374,7 +374,7 @@ def _crowding_on_cpu(X: np.ndarray, Y: np.ndarray, k: int) -> tuple[np.ndarray, 
     # This is exact and faster than partial sorting: the k-th largest of the maxima of groups of columns is a
     # lower limit of the k largest products, and few products reach it.
     k_rows, k_columns = min(k, len(Y)), min(k, len(X))
-    # The k largest group maxima of each column so far.
+    # For each column, the k largest group maxima so far.
     bound = np.full((k_columns, len(Y)), -np.inf, dtype=np.float32)
     row_parts, column_parts = [], []
     for block, products in _products(NumpyDevice(), X, Y):

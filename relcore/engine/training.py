@@ -155,7 +155,7 @@ class Steps:
             self._record(batch)
         self._runs[n] += 1
         if n in self._recorded:
-            # A recorded graph always reads its batch from the same place in memory.
+            # Copy the batch, because a recorded graph always reads it from the same place in memory.
             place, replay = self._recorded[n]
             place.copy_(batch)
             replay()
@@ -170,7 +170,7 @@ class Steps:
 
     def _record(self, batch: torch.Tensor) -> None:
         place = batch.clone()
-        # The gradients must be allocated in the graph's memory.
+        # Clear the gradients, so that new ones are allocated in the graph's memory.
         self.optimiser.zero_grad()
         try:
             self._set_capturable(True)
@@ -182,7 +182,7 @@ class Steps:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        # A fused optimiser keeps its state on the GPU anyway, but without this flag torch warns.
+        # torch warns without this flag, although a fused optimiser keeps its state on the GPU anyway.
         for group in self.optimiser.param_groups:
             group["capturable"] = capturable
 
@@ -194,7 +194,7 @@ def record_kernels(work: Callable[[], None]) -> Callable[[], None]:
     import torch
 
     graph = torch.cuda.CUDAGraph()
-    # Other threads of the app may use the GPU meanwhile.
+    # thread_local: other threads of the app may use the GPU during the recording.
     settings = {"stream": torch.cuda.current_stream(), "capture_error_mode": "thread_local"}
     with torch.cuda.graph(graph, **settings):
         work()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 KEY = "relscope-recipe"
 _PNG = b"\x89PNG\r\n\x1a\n"
-# Possessive quantifiers, so that no file can cause long backtracking.
+# The quantifiers are possessive, so that no file can cause long backtracking.
 _KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)
 _ELEMENT = re.compile(rb'<(metadata|script)\b[^<>]{0,200}\bid="relscope-recipe"[^<>]{0,200}>')
 
@@ -273,7 +273,7 @@ class Exportable:
             div_id=f"relscope-{self._slug}",  # a fixed id, because a random one would change the bytes
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
-        # Plotly compiles code for WebGL, so the policy must allow that.
+        # Allow compiled scripts, because Plotly compiles code for WebGL.
         scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
         policy = content_policy(scripts, " 'unsafe-eval'")
         return (

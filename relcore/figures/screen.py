@@ -399,8 +399,8 @@ class _Room:
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / rows / (2.4 if len(panels) > 3 else 1), 12, 58))
-        # The next two are shares of the width without the row names at the left, for which Plotly reserves
-        # space.
+        # `gap` and `wide` are shares of the width without the row names at the left, for which Plotly
+        # reserves space.
         self.gap = (_BETWEEN + (0 if data.same_rows else left)) / max(1, width - left - _BAR)
         self.wide = (1 - self.gap * (across - 1)) / across
 

@@ -641,8 +641,7 @@ class Word2VecBinary(_WordVectors):
                     yield block[: place + 1]
             if wanted == n and (buffer[at:] + stream.read(2)).strip():
                 raise _trailing_data(path, n)
-            # If a limit stops the reading early, only the words after it can reveal that the header's d is
-            # wrong.
+            # If the reading stops at a limit, only the next words can reveal that the header's d is wrong.
             ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
             for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
                 if (space := ahead.find(b" ", at)) < 0:

@@ -215,7 +215,7 @@ def resolve(name: str) -> Any:
 
 
 def _typed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    # A plugin's method may lack the annotations of the method that it overrides.
+    # Also read the annotations of the base classes, because a plugin's method may lack them.
     members = [vars(kind).get(function.__name__) for kind in type(getattr(function, "__self__", 0)).__mro__]
     hints: dict[str, Any] = {}
     for member in [*filter(inspect.isfunction, reversed(members)), function]:

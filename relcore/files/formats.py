@@ -157,7 +157,7 @@ Blocks = Generator[np.ndarray, None, dict[str, Any]]
 BLOCK_BYTES = 1 << 23
 MAPPED = ("float16", "float32", "float64", "bfloat16")  # types of vectors that can stay on disk
 
-# pandas is included because Arrow imports it with the first array.
+# Imported for Arrow's formats; pandas, too, because Arrow imports it with the first array.
 ARROW = ("pyarrow.parquet", "pyarrow.csv", "pyarrow.json", "pyarrow.compute", "pandas", "encodings.utf_8_sig")
 # Names of the token embeddings in BERT, Llama, GPT-2, T5, ModernBERT, Mistral and sentence-transformers'
 # word2vec.

@@ -533,13 +533,13 @@ def read_parts(
 
 def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     spaces = list(islice(filter(is_space, _files(folder)), MOST_SPACES + 1))
-    # Text files and tables count as parts only if no other file holds vectors.
+    # Text files and tables are parts of the space only if no other file of the folder holds vectors.
     return [path for path in spaces if path.suffix.lower() not in _TEXTS] or spaces
 
 
 def _files(folder: Path) -> list[Path]:
     children = (path for path in sorted(folder.iterdir(), key=natural) if not path.name.startswith("."))
-    # Symbolic links that lead out of the folder are refused.
+    # Leave out symbolic links that lead out of the folder.
     return [path for path in children if access.beside(folder / "x", path) and path.is_file()]
 
 
@@ -1007,7 +1007,7 @@ def write_space(space: LatentSpace, path: Path) -> None:
             write_parquet(stream, table.schema, [table])
 
 
-# Dictionary encoding and compression hardly shrink vectors.
+# No dictionary encoding and no compression, because they hardly shrink vectors.
 OF_VECTORS = {"use_dictionary": False, "compression": "none"}
 
 

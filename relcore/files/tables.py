@@ -183,7 +183,7 @@ class Tables(Format):
 
     def describe(self, path: Path) -> Description:
         table = table_of(path, rows=_ROWS_TO_LOOK_AT)
-        # In columns with types, whole numbers are seldom dimensions.
+        # If columns have types, only floats count as dimensions, because whole numbers seldom are.
         fits = _is_number if isinstance(table, _TextRows) else types.is_floating
         numbers = sum(fits(field.type) for field in table.schema)
         lists = [field.type for field in table.schema if is_vectors(field.type, of=fits)]
@@ -424,7 +424,7 @@ def _without_times(kind: Any) -> Any:
 
 
 def _pool() -> Any:
-    # For each column, Arrow allocates a block and frees most of it. With 40,000 columns, the gaps fill
+    # Not malloc: Arrow allocates a block per column and frees most of it; for 40,000 columns, the gaps take
     # gigabytes.
     with suppress(NotImplementedError):
         return pa.jemalloc_memory_pool()
@@ -550,7 +550,7 @@ class DelimitedTable(_TextRows):
                 arrow_csv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True, invalid_row_handler=keep
                 ),
-                # Without this setting, lists of spellings of null, true and false take 10 kB per column.
+                # Empty lists of spellings of null, true and false: the default lists take 10 kB per column.
                 arrow_csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     null_values=[],
@@ -666,7 +666,7 @@ class ParquetTable(OpenedTable):
         import pyarrow.parquet as parquet
 
         super().__init__(path)
-        # With pre_buffer, every row group would stay in memory.
+        # Without pre_buffer, which would keep every row group in memory.
         self.file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         self.schema = self.file.schema_arrow
         self.names, self.n = self.schema.names, self.file.metadata.num_rows
@@ -715,7 +715,7 @@ class ArrowTable(OpenedTable):
         return iter(reader)
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        # rows=0: batches have any size. Offsets and indices are validated first.
+        # With rows=0, batches have any size. Offsets and indices are validated first.
         places = (*places, *texts)
         for batch in self._all():
             selected = batch.select([self.names[place] for place in places])

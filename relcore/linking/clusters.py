@@ -145,7 +145,7 @@ def damped_rounds(
 FEWEST = 1000  # minimum number of rows of each space, so that each half has 500
 ENOUGH = 4000  # number of rows with which most pairs of similar models can be linked, see docs/link.md
 STARTS, FIRST_ROUNDS, HALF_ROUNDS, LAST_ROUNDS = 4, 20, 200, 30
-# Rounds between two checks of the agreement; minimum gain that continues the search.
+# Number of rounds between two checks of the agreement; minimum gain with which the search continues.
 _LOOKED_AT, _STALLED = (10, 0.005)
 LINK_ROUNDS = 2 * STARTS * FIRST_ROUNDS + HALF_ROUNDS + LAST_ROUNDS + 1
 _PROMISING = 0.15

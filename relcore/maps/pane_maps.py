@@ -125,7 +125,7 @@ def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
 
 def _color_view(space: LatentSpace, spec: ViewSpec, rows: np.ndarray, belongs: np.ndarray) -> View:
     if spec.color_by != "labels":
-        # A number alone could be taken for the number of a colour.
+        # Do not show only the number of a pivot, which could be taken for the number of a colour.
         names = tuple(f"near row {pivot}" if pivot.isdecimal() else pivot for pivot in spec.pivots)
         return View(rows, belongs[rows], names)
     if space.labels is None:

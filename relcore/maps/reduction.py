@@ -383,7 +383,7 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
         n_neighbors=n_neighbors,
         min_dist=spec.min_dist,
         metric=spec.metric,
-        # Few rows do not have enough eigenvectors for the spectral start.
+        # Start at random if there are few rows, which do not have enough eigenvectors for the spectral start.
         init="spectral" if len(X) > 4 * (spec.n_components + 1) else "random",
         random_state=spec.random_state,
         n_jobs=1,
@@ -392,7 +392,7 @@ def fit_umap(X: np.ndarray, spec: ReductionSpec, stages: Stages) -> Any:
     )
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"precomputed_knn\[2\]")
-        # The picture shows separate parts of the graph.
+        # No warning, because the picture shows that the graph has separate parts.
         warnings.filterwarnings("ignore", message="Graph is not fully connected")
         model.fit(X)
     model.tqdm_kwds = {"disable": True}  # `_place_rows` shows the progress instead

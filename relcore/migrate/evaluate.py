@@ -383,7 +383,7 @@ def added_scores(
     return (old + new, corpora[0]) if shared else (np.column_stack([old, new]), np.column_stack(corpora))
 
 
-# in order of cost, cheap options first
+# In order of cost, the cheapest option first.
 OPTIONS = ("keep", "bridge", "twice", "cascade", "re-embed")
 ADAPTED = ("bridge", "twice", "cascade")  # the options that use the adapter
 

@@ -226,7 +226,7 @@ def restore_threshold(
     score_map = ScoreMap.fit(*(scores[fitting][known[fitting]] for scores in (new, old)))
     old, new, known = old[judging], new[judging], known[judging]
     mapped = score_map(new)
-    # A comparison with NaN is False.
+    # NaN is below every threshold, because a comparison with NaN is False.
     truth, before, after = (scores >= threshold for scores in (old, new, mapped))
     errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)

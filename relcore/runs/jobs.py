@@ -283,7 +283,7 @@ class JobQueue:
         """The job with this key, of any session. If only the store has its result, a finished job. None if
         there is neither."""
         job = self._jobs.get(key)
-        # Checked before the store, because results are stored before "done" is set.
+        # Ask the job before the store, because results are stored before the job is "done".
         if job and job._status.state != "done":
             return job
         return (job or Job(self, key, "stored result", "done")) if self.store.has(key) else None
@@ -441,7 +441,7 @@ class JobQueue:
                 time.sleep(0.01)
 
     def _kill(self, worker: str, pid: int) -> None:
-        # This may fail because the worker is dead or has no nanny. The job has ended in any case.
+        # Killing may fail because the worker is dead or has no nanny. The job has ended in any case.
         with suppress(Exception):
             self._client.run(os.kill, pid, signal.SIGKILL, workers=[worker], nanny=True)
 
@@ -521,7 +521,8 @@ class LocalCluster:
             "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the files of the scheduler
             # A worker needs the modules of the caller, and relcore if it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-            # The scheduler needs this, too: nobody reads its error stream, and a full pipe would block it.
+            # The scheduler also gets this setting: nobody reads its error stream, and a full pipe would block
+            # it.
             "DASK_LOGGING__DISTRIBUTED": "critical",
             "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": self.security.tls_ca_file,

@@ -69,7 +69,7 @@ class Pins:
             with folder_lock(root, fcntl.LOCK_SH):
                 if file is None or not os.path.exists(file.name):  # the folder was deleted
                     missing |= kept
-                    # Do not make parents: if they are missing, the disk is not mounted.
+                    # Do not make the folders above: if they are missing, the disk is not mounted.
                     (root / FOLDER).mkdir(exist_ok=True)
                     file = open(root / FOLDER / own_name(), "a", encoding="ascii")  # noqa: SIM115, keeps a lock
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -498,7 +498,7 @@ class Stages:
         self._report(sum(self._units), sum(self._units), "done")
 
     def _say(self, units: int, what: str) -> None:
-        # Not "stage 1", which would look like the beginning, although this stage may take most of the time.
+        # Do not show "stage 1", which sounds like the beginning, although it may take most of the time.
         place = f" · stage {self._number + 1} of {len(self._names)}" if self._number else ""
         self._report(sum(self._units[: self._number]) + units, sum(self._units), what + place)
 

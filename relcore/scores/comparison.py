@@ -213,7 +213,8 @@ class ClassAgreement(Metric):
             draws = np.empty(number_of_draws(len(votes.queries)))
             for draw in range(len(draws)):  # gives each query the neighbours of another query
                 draws[draw] = _hits(votes, derangement(len(votes.queries), rng)).mean()
-            # Correction: on average, a permutation keeps one row in its place.
+            # Correct the mean, because a permutation keeps one row in its place on average, and these draws
+            # none.
             draws += (hits.mean() - draws.mean()) / votes.n
             null = ChanceLevel.from_draws(draws)
         score = Score(
@@ -260,7 +261,7 @@ def has_majority_class(own: np.ndarray, voted: np.ndarray) -> np.ndarray:
     return most[1] > most[0]
 
 
-# Number of rows for a difference; number of rows for its interval.
+# Number of rows for the difference of two scores, and for the interval of the difference.
 _DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000
 
 
@@ -588,7 +589,7 @@ def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[
     rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
         cells = [row.form, *([f"{row.n:,}"] if numbers else []), row.metric.split(",")[0], short(row.score)]
-        # No interval if all rows are queries.
+        # The cell is empty if all rows are queries.
         cells.append("" if pd.isna(row.low) else short((row.high - row.low) / 2))
         chance = [short_chance(row.chance), band(row.null_low, row.null_high)]
         cells += ["", ""] if pd.isna(row.chance) else chance

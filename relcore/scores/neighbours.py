@@ -107,7 +107,7 @@ class Neighbours:
         for rows in (self.source, self.target):
             distances = np.linalg.norm(unit_rows(rows[some]) - unit_rows(rows[nearest]), axis=1)
             equal &= distances < _NEAR
-        # The space whose rows are not in `first_lists`.
+        # The other space is the one whose rows are not in `first_lists`.
         other = self.source if self.convention == "paper" else self.target
         units, share = unit_rows(other[some]), float(equal.mean())
         by_chance = np.mean(units @ units.T > 1 - _NEAR) - 1 / len(some)

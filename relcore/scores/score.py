@@ -160,7 +160,7 @@ class Score(float):
         score.metric, score.convention, score.k, score.n = metric, convention, k, n
         score.n_queries = n if n_queries is None else n_queries
         score.interval, score.null = interval, null
-        # Without a note, the record has no entry for it, as in earlier versions.
+        # Facts without a value are not stored, as in earlier versions.
         optional = {"note": note or None, "top1": top1, "drawn_from": drawn_from}
         vars(score).update({name: fact for name, fact in optional.items() if fact is not None})
         return score

@@ -149,7 +149,7 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
         return
     cpu, clock = time.process_time(), time.monotonic()
     arrays, facts = work.of_shard(shards, context.store, context.report)
-    # Megabytes; on Linux, ru_maxrss is in kilobytes.
+    # In megabytes; ru_maxrss is in kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     worker = f"{socket.gethostname()}:{os.getpid()}"
     ran = [worker, shards[0].name, shards[0].n, time.process_time() - cpu, time.monotonic() - clock, peak]

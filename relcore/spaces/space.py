@@ -710,7 +710,7 @@ def _match_pair(source: MatrixLike, target: MatrixLike) -> Match:
         )
     taken = [_take_rows(source, in_source[alive]), _take_rows(target, in_target[alive])]
     n_zero = int(np.count_nonzero(~alive))
-    # Pairs given as row numbers are not guessed.
+    # Pairs that are given as row numbers do not count as guessed.
     taken = with_common_marks(taken) if None in numbers else taken
     alone = (
         len(space) - len(in_source) + (0 if of is not None else getattr(space.ids, "unlinked", 0))

@@ -753,7 +753,7 @@ def _reader(place: StorePlace, blocks: Iterable[StoredRows], schema: Any = None)
 def _connect(folder: Path) -> Any:
     with extra("lancedb"):
         import lancedb
-    # Without `absolute`, an address such as "s3:/bucket" would be accepted.
+    # Make the path absolute, because "s3:/bucket" would otherwise count as an address.
     return lancedb.connect(str(folder.absolute()))
 
 

@@ -226,7 +226,7 @@ def inversion_sweep(
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
-    # Raises an error if the anchors are invalid.
+    # Fit an inverse, which raises an error if the anchors are invalid.
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])
     units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
     true = unit_rows(target.vectors[rows], means[1])

@@ -537,7 +537,7 @@ def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:
     else:
         error = sqrt(more_error**2 + than_error**2)
         parts = ((more_error, more_freedom), (than_error, than_freedom))
-        # As in Welch and Satterthwaite; 0 if both errors are known exactly.
+        # The degrees of freedom of Welch and Satterthwaite; 0 if both errors are known exactly.
         shared = sum(one**4 / some for one, some in parts)
         freedom = error**4 / shared if shared > 0 else inf
     half_width = quantile(freedom) * error
