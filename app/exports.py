@@ -93,7 +93,7 @@ def _import_paper() -> None:
 
 def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], bytes] | None) -> None:
     _import_paper()
-    formats = st.container(key=f"formats-{key}")  # the formats appear above their settings
+    formats = st.container(key=f"formats-{key}")  # above the settings of the formats
     with st.expander("Print style", icon=":material/tune:"):
         style = _style_choosers(key)
         full_paths = figure.recipe != without_paths(figure.recipe) and st.toggle(

@@ -38,7 +38,7 @@ from relcore.spaces.space import GuessedIds, Match
 _DRAWN = "relscope.drawn-page"
 _MOVED, _MOVES = "relscope.moved-in-history", "relscope.moves-in-history"
 _STEPS_SHOWN = 5  # maximum number of undo steps listed in the menu of the session
-_ON_THE_PAIR = ("Invert", "Link")  # other tabs of Connect choose their spaces themselves
+_ON_THE_PAIR = ("Invert", "Link")  # tabs for the pair of the toolbar; other tabs of Connect choose spaces
 
 # What this run still has to draw: the place, the container of its toolbar, and whether the browser already
 # shows this place.

@@ -49,8 +49,9 @@ def main(
                 os.environ["RELSCOPE_STORE"] = os.path.abspath(access.expand_home(options.store))
             if check:
                 check(options)
-            if arguments[0] not in ("app", "mcp"):  # these two commands start readers of their own
-                # With a .npy file, perhaps no reader is needed. It is then started at the first other file.
+            if arguments[0] not in ("app", "mcp"):
+                # Start the process that reads files. If a file ends in .npy, wait until another one is read.
+                # The commands app and mcp start such processes by themselves.
                 if ".npy" not in "".join(arguments):
                     confined.start()
                 if not check:

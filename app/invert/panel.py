@@ -64,7 +64,7 @@ _BY_HELP = (
 )
 _RIDGES = tuple(float(f"{10**power:.2g}") for power in np.arange(-3, 3.01, 0.125))
 _CHOSEN = "relscope.invert-chosen"  # the values that Auto found last
-_AUTO = "relscope.invert-auto"  # the spec for which Auto found these values, and the result in words
+_AUTO = "relscope.invert-auto"  # the spec for which Auto found its last values, and the result in words
 _EDGES = "relscope.invert-edges"
 _HIDDEN = "invert.hidden"  # widget key: the classes that the legend hides
 LISTED = 200  # maximum number of rows at each end of the table, which is sorted by error

@@ -63,7 +63,7 @@ _FAILED = "relscope.spaces-failed"  # space that could not be loaded → the err
 _OFFERED = "relscope.spaces-offered"
 _MOST_NAMES = 2_000  # number of columns offered in a chooser
 _COMPARED = 5000  # number of rows whose order is compared, taken from the start
-_FEW = 8  # a file with no more number columns than this may use one as ids
+_FEW = 8  # a file with at most this many columns of numbers may use one as ids
 _MOST_NAMED = 3  # number of spaces in the name of an undo step
 
 
@@ -286,7 +286,7 @@ def draw_vectors() -> None:
         "spaces.first-duplicate": "ids must be distinct" in told,
     }
     titles = ("Leave out rows with NaN or infinite values", "Keep only the first of duplicate ids")
-    with head:  # the buttons that correct the error are there
+    with head:  # for the buttons that correct the error
         for message in failed.values():
             messages.error(message)
         offered = _waiting_spaces(paths)

@@ -203,7 +203,14 @@ _METHODS = {
     "affine": Method("affine", ".represent.translation:affine", knows="both"),
 }
 METHODS = Family("methods", Method, _METHODS, knows="both")
-STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # used by default
+STITCHED = (
+    "absolute",
+    "relative",
+    "whitened",
+    "irp-pruned",
+    "irp-whitened",
+    "procrustes",
+)  # the default methods
 
 _METRICS = {
     "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),

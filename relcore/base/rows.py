@@ -432,7 +432,7 @@ def as_float32(rows: np.ndarray) -> np.ndarray:
         np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
         np.multiply(out, _TO_FLOAT32, out=out)  # float32 adds 112 more to exponents than float16
         if not out.size or max(out.max(), -out.min()) <= _HIGHEST_HALF:
-            return out  # NaN and infinity have become larger numbers
+            return out  # no NaN and no infinity, which would now be larger numbers
     with np.errstate(over="ignore"):  # too large numbers become infinite and are reported later
         out[...] = rows
     return out

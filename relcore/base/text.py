@@ -63,7 +63,7 @@ def encodable(data: Any) -> Any:
         return getattr(data, "_make", type(data))(items)
     if isinstance(data, dict):
         return {encodable(name): encodable(value) for name, value in data.items()}
-    import numpy as np  # a slow import, and every command loads this module to show its help
+    import numpy as np  # imported here, because every command loads this module to show its help
 
     if isinstance(data, np.ndarray) and data.dtype == object:
         try:

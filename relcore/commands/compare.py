@@ -83,7 +83,7 @@ def run_compare(options: argparse.Namespace) -> Report:
             " leave --recipe out"
         )
     for n in (len(pair), len(pair) - len(anchors)):
-        if n:  # too many anchors are reported later
+        if n:  # if no row is left, because of too many anchors, this is reported later
             which = f" of {pair.source.name!r} and {pair.target.name!r}"
             need_k(options.k, n, n - (options.convention == "mutual"), which)
     forms = REPRESENTATIONS if anchors else ("absolute",)

@@ -542,7 +542,7 @@ def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict
 
 
 MOST_IN_A_PAGE = 20_000  # number of rows drawn on a page whose anchors can be dragged
-_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # representations that the panes of such a page can show
+_IN_A_PAGE = (OWN, "absolute", "relative", TWO)  # representations on a page whose anchors can be dragged
 
 
 def page_units(

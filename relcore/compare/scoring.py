@@ -259,7 +259,7 @@ class RelativeCosine(MeanCosine):
 # group keep or lose their neighbours together.
 
 _CALIBRATED_ROWS = 400
-_STEPS = 9  # how often the range of noise levels is halved
+_STEPS = 9  # number of times that the range of noise levels is halved
 _LEVELS = (-2.0, 2.0)  # range of noise levels: log10 of the noise's size as a share of the spread
 _DRAWS = 10  # number of draws of each kind of noise
 _AROUND = 0.1  # distance of the drawn noise levels from the fitted level, in log10

@@ -154,7 +154,7 @@ def _shares(
 # most `_TIE` times the length of the numeric noise.
 
 JITTER = 2.0**-11  # largest relative error of rounding to float16
-_TIE = 4.0  # both compared distances contain the noise of two rows
+_TIE = 4.0  # 2 × 2: both compared distances contain the noise of two rows
 _SEEDING_ROWS = 64
 _BLOCK = 256
 

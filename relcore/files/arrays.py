@@ -193,7 +193,7 @@ class Npz(Format):
                 for some in in_blocks(n, d * dtype.itemsize):
                     content = stream.read((some.stop - some.start) * d * dtype.itemsize)
                     yield float32(np.frombuffer(content, dtype).reshape(-1, d), what)
-                if n == rows:  # the last bytes of a member verify its checksum
+                if n == rows:  # reading the last bytes of a member verifies its checksum
                     stream.read()
             return texts
 

@@ -65,7 +65,7 @@ def start() -> socket.socket | None:
                     "TOKIO_WORKER_THREADS": "2",  # number of threads of LanceDB, whose stacks count as memory
                     "LANCE_CPU_THREADS": "2",
                     "ARROW_DEFAULT_MEMORY_POOL": "system",
-                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # glibc then reuses freed blocks
+                    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),  # so that glibc reuses freed blocks
                     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
                 }
                 process = subprocess.Popen(

@@ -128,7 +128,7 @@ def _refuse_calls() -> None:
     machine, calls = _REFUSED[platform.machine()]
     load, equal, above, answer = 0x20, 0x15, 0x35, 0x06
     steps = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
-    steps += [(above, len(calls) + 1, 0, 0x40000000)]  # x86-64 has a second numbering of system calls
+    steps += [(above, len(calls) + 1, 0, 0x40000000)]  # refuse the second numbering of x86-64
     steps += [(equal, len(calls) - place, 0, call) for place, call in enumerate(calls)]
     steps += [(answer, 0, 0, 0x7FFF0000), (answer, 0, 0, 0x00050001)]  # the two last steps: allow; refuse
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *step) for step in steps))

@@ -613,7 +613,7 @@ class DelimitedTable(_TextRows):
         odd = all(_ODD.fullmatch(item) for item in texts.to_pylist() if item is not None)
         if not odd and n_numbers * _FEW_NUMBERS <= n:
             return cells, ColumnValues(name, "text")
-        is_text = not odd and 2 * n_numbers < n  # in a column of text, the odd cells are the numbers
+        is_text = not odd and 2 * n_numbers < n  # in a column of text, numbers are the exceptions
         strange = numeric if is_text else compute.and_not(compute.is_valid(texts), numeric)
         row = compute.index(strange, True).as_py()
         cell = cells[row].as_py()

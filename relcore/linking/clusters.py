@@ -18,7 +18,7 @@ from relcore.engine.engine import Engine, best_both_ways, crowding, mean_of_near
 CLUSTERS, CLUSTERINGS, RESTARTS = 20, 30, 4  # more RESTARTS find no better anchors
 CLUSTERED_ROWS = 5000  # maximum number of rows in a clustering; of more, each clustering draws a sample
 _BEST = 0.1  # share of the matched pairs of clusterings that are kept, those with the best `assign` values
-_TRIMMED = 10  # number of rounds; each keeps the half of these pairs that fits one rotation best
+_TRIMMED = 10  # number of rounds; each keeps the half of the matched clusterings that fits one rotation best
 NEAREST = 50
 ROWS, TARGETS = 1000, 4000  # numbers of rows of the source and of the target in a round
 

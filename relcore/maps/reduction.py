@@ -573,7 +573,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
         embedding = TSNEEmbedding(drawing, affinities)
     else:
         embedding = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
-    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # as `transform` does
+    embedding -= (embedding.max(axis=0) + embedding.min(axis=0)) / 2  # centred, as by `transform`
     coordinates = [embedding]
     for number, other in enumerate(others, 2):
         stages.begin(_placing(number))

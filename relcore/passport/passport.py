@@ -58,7 +58,7 @@ _GROUPINGS, _KEPT, _STEPS = 3, 3, 12  # numbers of halvings, of starts kept per 
 _SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25)  # shares of the rows that a start puts into one part
 _SETTLED = 1e-3  # share of the rows that change their part; below it, a search ends
 _SHORTEST = 0.01  # minimum variance of an axis, as a share of the median variance; unused dimensions have 0
-_SHRUNK = 0.02  # minimum mean square along an axis, as a share of their mean, for few rows
+_SHRUNK = 0.02  # minimum mean square along an axis of few rows, as a share of the mean over all axes
 _MANY = 10  # number of rows per dimension from which mean squares need no minimum
 
 

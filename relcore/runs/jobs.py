@@ -335,7 +335,8 @@ class JobQueue:
         with_finished = self.store.finished is not None and not job.here
         place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         task = (run_in_worker, job.function, job.key, place, self._topic, token, job.arguments, chosen())
-        self._running[token] = job  # set first, because "started" may arrive before `submit` returns
+        # Set this before sending, because "started" may arrive before `submit` returns.
+        self._running[token] = job
         # Only one local process uses the GPU. Several would share its memory, and none could know how much is
         # free. Workers of other clusters may lack this Dask resource.
         on_gpu = self._cluster is not None and self._cluster.has_gpu
@@ -518,7 +519,7 @@ class LocalCluster:
         variables = {name: os.environ.get(name, value) for name, value in usual.items()} | {
             PARENT: str(os.getpid()),
             _HAS_GPU: str(int(self.has_gpu)),
-            "DASK_TEMPORARY_DIRECTORY": self._folder.name,  # for the files of the scheduler
+            "DASK_TEMPORARY_DIRECTORY": self._folder.name,
             # A worker needs the modules of the caller, and relcore if it is not installed.
             "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
             # The scheduler also gets this setting: nobody reads its error stream, and a full pipe would block

@@ -22,7 +22,7 @@ from relcore.scores.score import QUANTILE_DRAWS, ChanceLevel, Score
 from relcore.spaces.space import MatrixLike, ids_of, paired_matrices
 from relcore.spaces.split import Split
 
-FEATURE_ROWS = 5000  # maximum number of rows for measures whose cost is linear in it
+FEATURE_ROWS = 5000  # maximum number of rows for measures whose cost is linear in the rows
 MATRIX_ROWS = 1000  # maximum number of rows for measures that need a matrix of rows × rows
 _CHEAP = 2e7  # maximum number of products for which 200 permutations are drawn instead of 50
 _most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)

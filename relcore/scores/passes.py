@@ -766,7 +766,7 @@ class Sums:
         first, second, third = (float(self._sums[f"{name}/power {power}/{side}"]) for power in (1, 2, 3))
         e, gram = form.mapped(total / n), form.mapped(form.mapped(gram.T).T)
         ee = e @ e
-        change = -n * ee  # the sum of c over the rows
+        change = -n * ee  # the sum of c = ‖e‖² − 2 e·x over the rows
         squared = 4 * e @ gram @ e - 3 * n * ee**2  # the sum of c² over the rows
         powers = (
             first + change,

@@ -373,7 +373,7 @@ def _lines(url: str) -> Iterator[str]:
 # .parquet, .arrow and .feather files. They have one column of vectors, and columns of ids and labels.
 
 _MOST_GROUP = 1 << 29  # maximum bytes of a row group or batch, which can only be unpacked as a whole
-_MAGIC = b"ARROW1"  # both ends of an Arrow file, but not of an Arrow stream
+_MAGIC = b"ARROW1"  # stands at both ends of an Arrow file, but not of an Arrow stream
 
 
 @dataclass(frozen=True)

@@ -464,7 +464,7 @@ def run_key(study: Study, settings: Settings) -> str:
 
 
 def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
-    if not context.store.has(context.key):  # a job runs again if its worker died after it stored the result
+    if not context.store.has(context.key):  # else its worker died after storing the result
         _run(study, settings, context.store, context.report)
 
 
