@@ -210,7 +210,7 @@ def restore() -> None:
     st.session_state[_WITH_SETTINGS] = bool(_settings()) or os.environ.get(OPENED, "[]") != "[]"
     _sweep_once()
     key = sharing.browser_key()
-    with suppress(StoreError):  # the page reports that the store cannot be written
+    with suppress(StoreError):  # the page itself reports errors of the store
         if key:
             _find(sharing.session_folder(key))
 
@@ -374,7 +374,7 @@ def _restore(saved: SavedSession) -> None:
 
 
 def _digest(spec: SpaceSpec) -> str:
-    with suppress(StoreError):  # the page reports that the store cannot be written
+    with suppress(StoreError):  # the page itself reports errors of the store
         return compute.digest_or_blank(spec)
     return ""
 

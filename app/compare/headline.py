@@ -193,7 +193,7 @@ def _opening(workspace: Workspace, models: Match, scores: dict[str, Score]) -> s
     if _is_paired_by_order(workspace):
         return "Paired by row order."
     if not models.others:
-        return ""  # the toolbar says that no other model is open
+        return ""  # for two models, the toolbar shows how many rows match
     return f"All {len(models.spaces)} models {'know' if is_words else 'describe'} the same {rows}."
 
 

@@ -203,14 +203,7 @@ _METHODS = {
     "affine": Method("affine", ".represent.translation:affine", knows="both"),
 }
 METHODS = Family("methods", Method, _METHODS, knows="both")
-STITCHED = (
-    "absolute",
-    "relative",
-    "whitened",
-    "irp-pruned",
-    "irp-whitened",
-    "procrustes",
-)  # the default methods
+STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # the defaults
 
 _METRICS = {
     "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),

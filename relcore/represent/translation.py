@@ -568,7 +568,7 @@ def representation_maps(
     rows = match.source.rows(shared_anchors(anchor_ids, *match.spaces))
     if representation == "procrustes":
         target = vectors.pop(1)
-        mean = mean_row(target)  # the origin that Invert uses, too
+        mean = mean_row(target)  # as in Invert, so that both use the same map
         first, *others = (
             partial(Procrustes().fit(X[rows], target[rows]).transform, less=mean) for X in vectors
         )
