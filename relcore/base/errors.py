@@ -61,14 +61,6 @@ def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = Non
         need_one_of(setting, value, allowed)
 
 
-def need_whole(settings: Any, **least: int) -> None:
-    """Raise a SpaceError, unless each named attribute is a whole number and at least its given minimum."""
-    for name, lowest in least.items():
-        value = getattr(settings, name)
-        if type(value) is not int or value < lowest:
-            raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r:.80}")
-
-
 # Optional libraries, and the extra that installs each, for example ``pip install "relscope[text]"``.
 
 

@@ -27,7 +27,7 @@ from relcore.base.access import read_at_most
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import ENCODERS, FORMER_DATA
 from relcore.base.records import need_plain
-from relcore.base.settings import UNSET, Facts, check, setting, settings_of
+from relcore.base.settings import Facts, check, setting, settings_of
 from relcore.runs.store import Progress
 from relcore.spaces.space import LatentSpace
 
@@ -403,16 +403,7 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
         raise SpaceError(
             f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r:.80}'
         )
-    kind, values = encoder_class(name), {**record}
-    del values["encoder"]
-    known = settings_of(kind)
-    if unknown := set(values) - set(known):
-        raise SpaceError(f"{name}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
-    if missing := [key for key in known if known[key].default is UNSET and key not in values]:
-        raise SpaceError(f"{name}: expected the setting {missing[0]!r}, got none")
-    return kind(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    )
+    return records.from_json(encoder_class(name), record, name)
 
 
 # Functions for pictures: they decode a picture, make it resemble those of a dataset, and compute vectors of

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from relcore.base.access import readable_path, regular_file
+from relcore.base.access import read_at_most, readable_path, regular_file
 from relcore.base.errors import SpaceError, quote
 from relcore.files.reading import open_table
 from relcore.spaces.space import LatentSpace
@@ -120,11 +120,7 @@ def read_selection(path: str | Path) -> Selection:
         if "id" not in table.columns:
             raise SpaceError(f'{where}: expected a table with a column "id", got {quote(table.columns)}')
         return Selection(tuple(map(str, table.read("id", 0, len(table)))))
-    if path.stat().st_size > _MOST_BYTES:
-        raise SpaceError(
-            f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB"
-        )
-    saved = _decoded(path.read_bytes(), where)
+    saved = _decoded(read_at_most(path, _MOST_BYTES, "a session file of the app"), where)
     if saved.panes.selection is None:
         raise SpaceError(
             f"{where}: expected a session file with a selection, got one without, because the selection was"

@@ -19,11 +19,12 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import expand_home
-from relcore.base.errors import SpaceError, extra, need_whole, quote
+from relcore.base.errors import SpaceError, extra, quote
 from relcore.base.numbers import band, short
 from relcore.base.records import checked_tensors, damaged_file, file_bytes
 from relcore.base.report import Report, Reported, Table
 from relcore.base.rows import lengths, row_blocks, unit_rows
+from relcore.base.settings import check, setting
 from relcore.base.version import __version__
 from relcore.base.writing import disk_errors, new_folder, write
 from relcore.files.formats import checked_ids
@@ -283,10 +284,10 @@ class Card(Reported):
     """
 
     adapter: str
-    new_width: int
-    old_width: int
-    width: int
-    n_pairs: int
+    new_width: int = setting(low=1)
+    old_width: int = setting(low=1)
+    width: int = setting(low=1)
+    n_pairs: int = setting(low=2)
     new_digest: str
     old_digest: str
     new_model: str = ""
@@ -297,11 +298,10 @@ class Card(Reported):
     commit: str = ""
     version: str = ""
     candidates: Literal["both", "old", "bridged"] = "both"
-    n_candidates: int = 50
+    n_candidates: int = setting(50, low=1)
     weight: float = 1.0
 
-    def __post_init__(self) -> None:
-        need_whole(self, new_width=1, old_width=1, width=1, n_pairs=2, n_candidates=1)
+    __post_init__ = check
 
     def report(self) -> Report:
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())

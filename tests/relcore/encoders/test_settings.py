@@ -55,7 +55,7 @@ def test_json_and_back():
     with pytest.raises(SpaceError, match=r"encoder: expected one of 'small-vision'.*:Made"):
         encoder_from_json(own)
     with pytest.raises(
-        SpaceError, match=r"small-vision: expected settings among 'architecture'.*got 'depth'"
+        SpaceError, match=r"small-vision: expected settings among .*'architecture'.*got 'depth'"
     ):
         encoder_from_json({"encoder": "small-vision", "depth": 3})
 
