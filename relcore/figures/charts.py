@@ -210,6 +210,12 @@ class Diagram:
     def describe(self) -> str:
         return self.alt
 
+    @property
+    def above(self) -> list[bool]:
+        """Whether each name is above its point, and not below it. This alternates from left to right, so that
+        names of nearby points do not overlap."""
+        return (np.argsort(np.argsort(self.points[:, 0], kind="stable")) % 2 == 0).tolist()
+
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
         """The place and the text of each line on which there is room for the text. The place is not the
         middle of the line, because two lines may cross there."""

@@ -217,12 +217,10 @@ def diagram_figure(diagram: Diagram, style: Style = PAPER) -> Figure:
         for place, text in diagram.line_texts():
             axes.text(*place, text, bbox={"color": theme.surface, "pad": 0.5}, **look)
         axes.scatter(*diagram.points.T, s=16, color=colors, lw=0, zorder=2)
-        for rank, i in enumerate(np.argsort(diagram.points[:, 0], kind="stable")):
-            # Names alternate above and below, so that those of nearby points do not overlap.
-            above = rank % 2 == 0
+        for name, point, above in zip(diagram.names, diagram.points, diagram.above, strict=True):
             look = {"ha": "center", "va": "bottom" if above else "top", "color": theme.text}
             place = {"xytext": (0, 4 if above else -4), "textcoords": "offset points"}
-            axes.annotate(diagram.names[i], diagram.points[i], parse_math=False, **place, **look)
+            axes.annotate(name, point, parse_math=False, **place, **look)
         axes.margins(0.2)
         axes.set_aspect("equal", adjustable="datalim")
         axes.set_axis_off()

@@ -226,7 +226,7 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
         hoverinfo="text",
         customdata=list(range(len(names))),
         mode="markers+text",
-        textposition=_sides(x),
+        textposition=["top center" if above else "bottom center" for above in diagram.above],
         textfont={"color": theme.text},
         cliponaxis=False,
         marker=dots,
@@ -243,13 +243,6 @@ def diagram_figure(diagram: Diagram, theme: Theme = LIGHT) -> go.Figure:
     figure.update_xaxes(range=[middle[0] - half[0], middle[0] + half[0]], **look)
     figure.update_yaxes(range=[middle[1] - half[1], middle[1] + half[1]], scaleanchor="x", **look)
     return figure
-
-
-def _sides(x: np.ndarray) -> list[str]:
-    """Label positions, alternately above and below from left to right, so that nearby names do not
-    overlap."""
-    ranks = np.argsort(np.argsort(x, kind="stable"))
-    return ["top center" if rank % 2 == 0 else "bottom center" for rank in ranks]
 
 
 _MAP_LETTER = (0.023, 0.046)  # width and height of a letter, as shares of a map that is 350 pixels wide

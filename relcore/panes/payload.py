@@ -105,10 +105,6 @@ class Sheet:
     lines: int
     cells: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    @property
-    def crisp(self) -> bool:
-        return self.side <= CRISP
-
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:
     """A selection of n rows as a bitset of ⌈n / 8⌉ bytes, lowest bit first."""
@@ -236,10 +232,9 @@ def payload_of(
         "files": files or {},
         "elsewhere": {},
         "carried": [],
-        "sheet": (
-            sheet
-            and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp}
-        ),
+        "sheet": sheet
+        and {name: getattr(sheet, name) for name in ("side", "columns", "lines")}
+        | {"crisp": sheet.side <= CRISP},
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         **(settings or {}),
     }

@@ -14,8 +14,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, Literal, TextIO
@@ -540,8 +540,9 @@ class LocalCluster:
             _starting,
             patch.dict(os.environ, variables),
             patch.object(asyncio, "create_subprocess_exec", self._start),
-            self._ended_if_interrupted(),
+            ExitStack() as if_interrupted,
         ):
+            if_interrupted.callback(self._end, 0)
             self._cluster = SubprocessCluster(
                 n_workers=n_workers,
                 threads_per_worker=1,
@@ -565,6 +566,7 @@ class LocalCluster:
                 },
                 silence_logs=logging.CRITICAL,
             )
+            if_interrupted.pop_all()
         self.address = self._cluster.scheduler_address
 
     async def _start(self, *command: str, **settings: Any) -> asyncio.subprocess.Process:
@@ -579,14 +581,6 @@ class LocalCluster:
         process = await _spawn(*command, process_group=0, **settings)
         self._groups.append(process.pid)
         return process
-
-    @contextmanager
-    def _ended_if_interrupted(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self._end(0)
-            raise
 
     def close(self) -> None:
         """End all processes, even if the scheduler is dead."""

@@ -13,6 +13,7 @@ from relcore.migrate import adapters as export
 from relcore.sharded.space import ShardedSpace
 from tests.hostile import model_folders
 from tests.relcore.migrate.planted import Made, pairs
+from tests.relcore.sharded.folders import whole
 
 BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickler allocate gigabytes
 
@@ -130,5 +131,5 @@ CASES = {
     "npz ids": Case(archive("ids"), lambda folder: load_space(folder / "x.npz")),
     "faiss": Case(bare("x.faiss", faiss_file), lambda folder: load_space(folder / "x.faiss")),
     "adapter": Case(adapter_file, lambda folder: export.load(folder)),
-    "shards": Case(shards, lambda folder: ShardedSpace.open(str(folder / "s")).whole()),
+    "shards": Case(shards, lambda folder: whole(ShardedSpace.open(str(folder / "s")))),
 }
