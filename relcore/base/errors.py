@@ -52,15 +52,6 @@ def need_strings(setting: str, value: Any) -> None:
         raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
 
 
-def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = None) -> None:
-    """Raise a SpaceError that names the setting, unless the value is a non-empty tuple of distinct items that
-    are all allowed."""
-    if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
-        raise SpaceError(f"{setting}: expected distinct values, at least one, got {values!r:.80}")
-    for value in values if allowed else ():
-        need_one_of(setting, value, allowed)
-
-
 # Optional libraries, and the extra that installs each, for example ``pip install "relscope[text]"``.
 
 

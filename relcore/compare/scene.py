@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.base.access import data_folder
-from relcore.base.errors import SpaceError, extra, need_distinct, need_one_of, need_strings
+from relcore.base.errors import SpaceError, extra, need_one_of, need_strings
 from relcore.base.numbers import counted
 from relcore.base.records import finder, with_paths
 from relcore.base.rows import directions, row_blocks, unit_rows
@@ -522,9 +522,10 @@ def show(
     """
     from relcore.panes.widget import PanesWidget
 
-    need_distinct("panes", _as_tuple("panes", panes, "a list of representations"), PANES)
-    if len(panes) > 2:
-        raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
+    for pane in _as_tuple("panes", panes, "a list of representations"):
+        need_one_of("panes", pane, PANES)
+    if not 1 <= len(set(panes)) == len(panes) <= 2:
+        raise SpaceError(f"panes: expected one or two representations, none twice, got {panes!r:.80}")
     if len(_as_tuple("others", others, "a list of spaces")) > MOST_OTHERS:
         raise SpaceError(f"others: expected at most {MOST_OTHERS} more spaces, got {len(others)}")
     given = (source, target, *others)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted, general
+from relcore.base.settings import check, setting
 from relcore.base.text import encodable
 from relcore.figures.charts import overlapping
 from relcore.figures.style import Theme, rgb
@@ -164,14 +165,11 @@ class StarLook:
     """The look of the stars that mark anchors: their size relative to `star_size` (within `SIZES`), their
     opacity relative to `star_opacity` (within `OPACITIES`), and whether they are drawn."""
 
-    size: float = 1.0
-    opacity: float = 1.0
+    size: float = setting(1.0, low=SIZES[0], high=SIZES[1])
+    opacity: float = setting(1.0, low=OPACITIES[0], high=OPACITIES[1])
     shown: bool = True
 
-    def __post_init__(self) -> None:
-        for name, (low, high) in (("size", SIZES), ("opacity", OPACITIES)):
-            if not low <= getattr(self, name) <= high:
-                raise SpaceError(f"stars: {name}: expected {low:g} to {high:g}, got {getattr(self, name)!r}")
+    __post_init__ = check
 
 
 @dataclass(frozen=True)

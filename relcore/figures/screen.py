@@ -86,10 +86,6 @@ def _translucent(color: str, alpha: float) -> str:
     return f"rgba({','.join(map(str, rgb(color)))},{alpha})"
 
 
-def _title(text: object) -> dict[str, dict[str, str]]:
-    return {"title": {"text": plain_text(text)}}
-
-
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
     """The figure of a chart: lines with bands, or points with error bars."""
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
@@ -111,7 +107,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         look = {"bgcolor": _translucent(theme.surface, 0.85), "borderpad": 4, "align": "left"}
         look |= {"font": {"size": 13, "color": theme.text}, "showarrow": False}
         figure.add_annotation(text="<br>".join(map(plain_text, note)), x=0, y=1, **_ON_PAPER, **look)
-    figure.update_xaxes(**_title(lines.x_title), type="log" if lines.log_x else "linear")
+    figure.update_xaxes(title_text=plain_text(lines.x_title), type="log" if lines.log_x else "linear")
     if lines.log_x:
         ticks = lines.log_ticks
         figure.update_xaxes(tickvals=ticks, ticktext=list(map(general, ticks)), minor={"showgrid": False})
@@ -121,7 +117,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     if lines.x_names:
         names = [plain_text(name) for name in lines.x_names]
         figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False, zeroline=False)
-    figure.update_yaxes(**_title(lines.y_title), range=lines.y_range)
+    figure.update_yaxes(title_text=plain_text(lines.y_title), range=lines.y_range)
     if lines.n_direct:
         _name_ends(figure, lines, theme, height)
     return figure

@@ -14,10 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import REDUCTIONS, SIMILARITIES
 from relcore.base.numbers import counted
 from relcore.base.rows import DerivedRows, Rows, row_blocks, unit_rows
+from relcore.base.settings import check, setting
 from relcore.engine.engine import Engine, Moments, nearest
 from relcore.figures.scene import ColorScale
 from relcore.maps.reduction import (
@@ -65,20 +66,18 @@ class ViewSpec:
     """
 
     pivots: tuple[str, ...] = DEFAULT_PIVOTS
-    n_nearest: int = 200
+    n_nearest: int = setting(200, low=1)
     everything: bool = False
     color_by: str = "pivots"
     show_anchors: bool = False
 
     def __post_init__(self) -> None:
-        need_strings("pivots", self.pivots)
+        check(self)
         if len(self.pivots) > MOST_PIVOTS:
             raise SpaceError(
                 f"pivots: expected at most {MOST_PIVOTS}, one for each colour, got {len(self.pivots)}; take"
                 " some out"
             )
-        if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
-            raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
         need_color("color_by", self.color_by)
 
 

@@ -269,7 +269,7 @@ class JobQueue:
                 return self._remember(job if done else Job(self, key, title, "done", function, kwargs))
             starts = self._client is None and not self.address
             if not starts:
-                self._connect()
+                self.start()
             job = self._remember(Job(self, key, title, "queued", function, kwargs, priority, expected, here))
             inputs = [name for name in kwargs.get("inputs", ()) if isinstance(name, str)]
             job._pins.add(self.store.root, [key, *inputs])
@@ -292,10 +292,15 @@ class JobQueue:
         """All jobs of this queue, with the newest first."""
         return list(self._jobs.values())[::-1]
 
-    def start(self) -> None:
-        """Start the processes now; otherwise the first job starts them."""
+    def start(self, seconds: int = 10) -> None:
+        """Start the processes now, or connect to the scheduler; otherwise the first job does so. Raises a
+        JobQueueError if there is no answer within these seconds."""
         with self._lock:
-            self._connect()
+            if self._client is None or self._client.status != "running":
+                self._disconnect()
+                self._client, self._cluster = connect(self.address, self.n_workers, seconds)
+                self._client.subscribe_topic(self._topic, self._heard)
+                atexit.register(self.close)
 
     @property
     def size(self) -> int:
@@ -313,13 +318,6 @@ class JobQueue:
         self._jobs.pop(job.key, None)  # moves the job to the end, where the newest is
         self._jobs[job.key] = job
         return job
-
-    def _connect(self, seconds: int = 10) -> None:
-        if self._client is None or self._client.status != "running":
-            self._disconnect()
-            self._client, self._cluster = connect(self.address, self.n_workers, seconds)
-            self._client.subscribe_topic(self._topic, self._heard)
-            atexit.register(self.close)
 
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
@@ -395,7 +393,7 @@ class JobQueue:
                 if job._ended.is_set():
                     return
                 try:
-                    self._connect(seconds)
+                    self.start(seconds)
                     self._dispatch(job)
                     return
                 except (JobQueueError, OSError) as error:

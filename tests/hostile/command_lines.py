@@ -32,7 +32,7 @@ def run(arguments: list[str]):
         from relcore.runs.jobs import JobQueue
 
         said = io.StringIO()
-        seconds = patch.object(JobQueue._connect, "__defaults__", (1,))  # to wait for a scheduler
+        seconds = patch.object(JobQueue.start, "__defaults__", (1,))  # to wait for a scheduler
         with seconds, redirect_stderr(said), redirect_stdout(io.StringIO()):
             code = main(arguments)
         if code == 2:
