@@ -590,8 +590,10 @@ def report(
     """A report of the verdict, the kind of change, and all checks. Only alarms in the listed `situations`
     decide. If none is listed, the change of model is planned, and only broken rows raise an alarm.
     """
-    names = "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho"
-    names += " chance_churn churn_uncentred reciprocal_rank"
+    names = (
+        "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho chance_churn"
+        " churn_uncentred reciprocal_rank"
+    )
     shares, notes = shares_in_words(drift), cautions(drift, verdict, not situations)
     facts = {
         "relscope": __version__,
@@ -615,18 +617,19 @@ def report(
     listed = [check for check in checks if check.alarm or not check.measure.group][:_MOST_ROWS]
     for check in listed:
         measure = check.measure
-        cells = [TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"]
-        cells += [short(measure.value), short(measure.noise), short(check.threshold), "alarm" * check.alarm]
-        rows.append(cells)
+        numbers = map(short, (measure.value, measure.noise, check.threshold))
+        named = TABLES[measure.situation].title, measure.quantity, measure.group or "all rows"
+        rows.append([*named, *numbers, "alarm" * check.alarm])
     more = len(checks) - len(listed)
-    caption = circumstances(drift)
-    caption += f" {more:,} more checks of classes are in the JSON report." * bool(more)
-    tables = [Table("checks", verdict.table(), rows, caption=caption)]
+    hidden = f" {more:,} more checks of classes are in the JSON report." * bool(more)
+    tables = [Table("checks", verdict.table(), rows, caption=f"{circumstances(drift)}{hidden}")]
     if any(shares.values()):
         shown = [["of the squared change", "share", ""]]
         shown += [[step, short(share), _MEANT[step]] for step, share in shares.items()]
-        moved = f"The mean moved by {general(drift.shift)} of the spread, and the scale changed by"
-        moved += f" × {general(drift.scale)}. The remaining change is ρ = {general(drift.rho)}."
+        moved = (
+            f"The mean moved by {general(drift.shift)} of the spread, and the scale changed by"
+            f" × {general(drift.scale)}. The remaining change is ρ = {general(drift.rho)}."
+        )
         if min(shares["shift"], shares["rotation"]) > _NOTED:
             moved += " A rotation about zero also turns the mean row, which counts as shift."
         tables.append(Table(shown=shown, caption=moved))

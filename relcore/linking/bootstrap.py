@@ -595,7 +595,12 @@ def bootstrap_anchors(
     """
     need_one_of("method", method, BOOTSTRAPS)
     source, target = as_space(source, "source"), as_space(target, "target")
-    _need_directions(source, target)
+    for space in (source, target):
+        if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
+            raise SpaceError(
+                f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
+                " no direction from their mean; check that the file holds the right vectors"
+            )
     task = _Bootstrap(source, target, _checked_seeds(seeds, source, target), truth, k, random_state)
     wanted, learns = task.wanted(anchors, n_anchors, method), method == "self-learning"
     fit = task.self_learning(wanted, after) if learns else task.paper(wanted, after, steps, learning_rate)
@@ -833,8 +838,7 @@ class _Bootstrap:
         return "not found", self._not_found(scores), found
 
     def _not_found(self, scores: str) -> str:
-        few = min(len(self.X), len(self.Y)) < ENOUGH
-        more = f", or {ENOUGH:,} rows of each space" if few else ""
+        more = f", or {ENOUGH:,} rows of each space" * (min(len(self.X), len(self.Y)) < ENOUGH)
         return f"Without known pairs, {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
@@ -851,15 +855,6 @@ class _Bootstrap:
             frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(more)]]
             first.append(np.union1d(frequent, more))
         return [tuple(first), alive]
-
-
-def _need_directions(*spaces: LatentSpace) -> None:
-    for space in spaces:
-        if np.array_equal(*np.broadcast_arrays(space.vectors, space.vectors[:1])):
-            raise SpaceError(
-                f"{space.name}: expected rows that differ, got {len(space):,} equal ones, which have"
-                " no direction from their mean; check that the file holds the right vectors"
-            )
 
 
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> np.ndarray:

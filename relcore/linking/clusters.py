@@ -200,7 +200,8 @@ def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterat
             for mapping in islice(rounds, FIRST_ROUNDS):
                 yield ClusterFit(mapping, agreement, chance, mapping, held_out)
             own.append(mapping)
-        agreement, places = _best(held_out, *fits)
+        cosines = np.array([[_agreement(held_out, one, other) for other in fits[1]] for one in fits[0]])
+        agreement, places = float(cosines.max()), divmod(int(cosines.argmax()), len(fits[1]))
         both = [own[place] for own, place in zip(fits, places, strict=True)]
         while agreement > _PROMISING and rounds_left > 0:
             for _ in range(_LOOKED_AT):
@@ -225,15 +226,6 @@ def _split(rows: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Held-out rows (at most a tenth of the rows), and two halves of the other rows."""
     order, n_held_out = rng.permutation(len(rows)), min(_JUDGED_ROWS, len(rows) // 10)
     return [rows[part] for part in (order[:n_held_out], order[n_held_out::2], order[n_held_out + 1 :: 2])]
-
-
-def _best(
-    rows: np.ndarray, firsts: list[np.ndarray], seconds: list[np.ndarray]
-) -> tuple[float, tuple[int, int]]:
-    """The largest agreement between a fit on the first half and a fit on the second half, and the indices of
-    these two fits."""
-    cosines = np.array([[_agreement(rows, first, second) for second in seconds] for first in firsts])
-    return float(cosines.max()), divmod(int(cosines.argmax()), len(seconds))
 
 
 def _share_in_place(rows: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
@@ -341,7 +333,6 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """The mean CSLS of all rows, which is the objective of self-learning."""
         return float(self.similarity.mean(dtype=np.float64))
 
 

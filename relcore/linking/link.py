@@ -385,31 +385,36 @@ class Outcome(Reported):
     def headline(self) -> str:
         result = self.result
         n, n_all = len(result.kept) - result.n_seeds, len(result.pairs) - result.n_seeds
-        told = f"{self.verdict.capitalize()}."
+        told = self.verdict.capitalize()
         if not n:
-            told = f"{told[:-1]}: no link is sure enough to be kept."
-            if self.known and self.n_hidden:
-                told += (
-                    f" Of the guesses for {self.n_hidden:,} hidden pairs, {100 * self.share:.1f} % are right."
-                )
-            return told
-        links = counted(n, "link") + f" of {n_all:,}" * (n < n_all)
-        links += f" beside the {counted(result.n_seeds, 'known pair')}" if result.n_seeds else ""
+            guesses = (
+                f" Of the guesses for {self.n_hidden:,} hidden pairs, {100 * self.share:.1f} % are right."
+            )
+            return f"{told}: no link is sure enough to be kept.{guesses * bool(self.known and self.n_hidden)}"
+        beside = f" beside the {counted(result.n_seeds, 'known pair')}" * bool(result.n_seeds)
+        links = f"{counted(n, 'link')}{f' of {n_all:,}' * (n < n_all)}{beside}"
         share = f"{min(100 * result.precision[len(result.kept) - 1], 99.9):.1f} %"
         if self.known:
             right = sum(own == other for own, other in result.kept) - result.n_seeds
             right = "All" if right == n else f"{right:,} of"
-            return f"{told} {right} {links} are right. Estimated without the hidden ids: {share}."
-        return f"{told} Of {links}, an estimated {share} are right."
+            return f"{told}. {right} {links} are right. Estimated without the hidden ids: {share}."
+        return f"{told}. Of {links}, an estimated {share} are right."
 
     def report(self, **figures: Any) -> Report:
         result = self.result
-        facts = {"verdict": self.verdict, "success": self.linked, "reason": result.reason}
-        facts |= {"share": self.share, "anchors": len(result.anchors), "pairs": len(result.kept)}
-        facts |= {"precision": result.promised, "wrong": self.wrong()}
-        facts["scores"] = {
-            form: {name: score.to_record() for name, score in scores.items()}
-            for form, scores in self.scores.items()
+        facts = {
+            "verdict": self.verdict,
+            "success": self.linked,
+            "reason": result.reason,
+            "share": self.share,
+            "anchors": len(result.anchors),
+            "pairs": len(result.kept),
+            "precision": result.promised,
+            "wrong": self.wrong(),
+            "scores": {
+                form: {name: score.to_record() for name, score in scores.items()}
+                for form, scores in self.scores.items()
+            },
         }
         tables = [Table("rows", links_table(result))]
         if self.scores:
@@ -632,13 +637,11 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 def rows_it_takes(*spaces: LatentSpace) -> str:
     """Sentences on how many rows linking without pairs needs, and how many these spaces have."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
-    requirement = (
+    few = min(map(len, spaces)) < ENOUGH
+    return (
         f"Linking without pairs needs about {ENOUGH:,} rows of each space and models of the same kind; these"
-        f" spaces have {rows} rows."
+        f" spaces have {rows} rows.{' Even a few known pairs are a safer start.' * few}"
     )
-    if min(map(len, spaces)) >= ENOUGH:
-        return requirement
-    return f"{requirement} Even a few known pairs are a safer start."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -683,5 +686,5 @@ class BootstrapScores(BootstrapRounds):
         if not outcome.scores:
             got = "no held-out row: ask for fewer anchors" if outcome.known else "one without hidden pairs"
             raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-        name = "relscope-bootstrap-scores"
-        return scores_exportable(outcome.score_table(), self.to_json(), name, self._ends)
+        table = outcome.score_table()
+        return scores_exportable(table, self.to_json(), "relscope-bootstrap-scores", self._ends)

@@ -37,7 +37,6 @@ from relcore.spaces.split import TEST_FRACTION, derangement, row_keys, smallest_
 K = 10
 MOST_JUDGEMENTS = 2_000_000
 _GRADE = re.compile(r"[+-]?[0-9]{1,4}(?:\.[0-9]{1,4})?")
-_LISTED = 3
 
 
 def relevance_matrix(
@@ -142,7 +141,7 @@ def relevance_of(
     relevance = relevance_matrix(query[known], row[known], grade[known], len(queries), len(rows))
     if not relevance.nnz:
         unknown = [judgements[at] for at in np.flatnonzero(~known)]
-        named = [item.row if item.query in set(queries) else item.query for item in unknown[:_LISTED]]
+        named = [item.row if item.query in set(queries) else item.query for item in unknown[:3]]
         got = f"unknown ids, first {quote(named)}" if named else "no grade above 0"
         raise SpaceError(
             f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
@@ -408,16 +407,11 @@ def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
     """For each query, the first n distinct rows when its `lists`, each (q, ≥ n), are read by turns: an array
     (q, n), −1 for none.
     """
-    rows = np.stack([one[:, :n] for one in lists], axis=2).reshape(len(lists[0]), -1)
-    order = np.argsort(rows, axis=1, kind="stable")
-    ascending = np.take_along_axis(rows, order, axis=1)
-    left_out = np.zeros(rows.shape, dtype=bool)
-    np.put_along_axis(left_out, order[:, 1:], ascending[:, 1:] == ascending[:, :-1], axis=1)
-    left_out |= rows < 0
-    kept = np.argsort(left_out, axis=1, kind="stable")[:, :n]
-    taken = np.take_along_axis(rows, kept, axis=1)
-    taken[np.take_along_axis(left_out, kept, axis=1)] = -1
-    return taken
+    found = np.full((len(lists[0]), n), -1)
+    for place, rows in enumerate(np.stack([one[:, :n] for one in lists], axis=2).reshape(len(found), -1)):
+        distinct = [row for row in dict.fromkeys(rows.tolist()) if row >= 0][:n]
+        found[place, : len(distinct)] = distinct
+    return found
 
 
 def rerank(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: int = K) -> np.ndarray:
@@ -646,9 +640,9 @@ def judged_trial(
         if unknown[name]
     ]
     if trial.new_corpus is None:
-        n = int((place >= 0).sum())
         cautions.append(
-            f"Re-embedding and the cascade are not measured: {n:,} of {len(old):,} rows have a new vector."
+            f"Re-embedding and the cascade are not measured: {np.count_nonzero(place >= 0):,} of"
+            f" {len(old):,} rows have a new vector."
         )
     return trial.with_fewer_rows(MOST_TRIAL_ROWS, random_state), tuple(paired.ids[answered]), cautions
 

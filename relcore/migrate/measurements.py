@@ -274,7 +274,6 @@ def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
 
 
 MOST_JUDGED = 500  # number of queries; with 20,000 rows, a matrix of their scores takes 40 MB
-MOST_SEARCHED = 20_000
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
 AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
 
@@ -300,9 +299,9 @@ class ThresholdChange(
     system: str = setting("bridge", choices=SYSTEMS)
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        n, m = min(len(spaces[1]), MOST_SEARCHED), self.migration.n_pairs or len(spaces[1])
+        n, m = min(len(spaces[1]), MOST_CURVE_ROWS), self.migration.n_pairs or len(spaces[1])
         low, high = sorted(space.dimension for space in spaces[:2])
-        return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_SEARCHED) * low * high
+        return 0.3 + 1e-7 * MOST_JUDGED * n + 1e-9 * min(m, MOST_CURVE_ROWS) * low * high
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
@@ -313,7 +312,7 @@ class ThresholdChange(
         state = self.migration.random_state
         report(0, 2, "fitting the adapter")
         ground = self.migration.ground(spaces, checked=True)
-        trial = ground.trial.with_fewer_queries(MOST_JUDGED).with_fewer_rows(MOST_SEARCHED, state)
+        trial = ground.trial.with_fewer_queries(MOST_JUDGED).with_fewer_rows(MOST_CURVE_ROWS, state)
         if self.system == "bridge":
             adapter = ground.pairs.fit(self.adapter)
             new = adapter.transform(trial.new_queries), adapter.corpus(trial.old_corpus)
@@ -333,7 +332,6 @@ class ThresholdChange(
 
 
 RESCORED = 100  # number of rows of a binary search that are ranked again by full vectors
-MOST_COMPRESSED_QUERIES = 500
 
 
 class Codes(NamedTuple):
@@ -364,7 +362,6 @@ def _first_dimensions(corpus: np.ndarray, part: int) -> Codes:
 
 
 def _principal(corpus: np.ndarray, part: int) -> Codes:
-    """The first d / `part` principal components of the rows."""
     d = max(1, corpus.shape[1] // part)
     axes = np.linalg.eigh(covariance(corpus))[1][:, ::-1][:, :d].astype(np.float32)
     return Codes((corpus - corpus.mean(axis=0)) @ axes, lambda Q: Q @ axes, 4 * d)
@@ -438,12 +435,10 @@ class CheaperIndexes(Reported):
     @property
     def cautions(self) -> tuple[str, ...]:
         losses = [one for one in self.rows if one.form.startswith("first") and one.change.high < 0]
-        if not losses:
-            return ()
-        worst = min(losses, key=lambda one: one.change.value)
-        return (
+        return tuple(
             f"{FORM_TITLES[worst.form].capitalize()} loses {short(-worst.change.value)} with"
-            f" “{TITLES[worst.option]}”: cut only vectors of models that were trained for it (Matryoshka).",
+            f" “{TITLES[worst.option]}”: cut only vectors of models that were trained for it (Matryoshka)."
+            for worst in sorted(losses, key=lambda one: one.change.value)[:1]
         )
 
     def describe(self) -> str:
@@ -467,8 +462,8 @@ class CheaperIndexes(Reported):
             f" rows, searched by a query's own numbers; the first {RESCORED} are ranked again by full"
             " vectors, which stay on disk. A cascade ranks by full vectors. Intervals: over queries, paired."
         )
-        table = Table("compressed", frame, shown, "A cheaper index", caption)
-        return Report(self.describe(), [table], {}, self.cautions)
+        tables = [Table("compressed", frame, shown, "A cheaper index", caption)]
+        return Report(self.describe(), tables, {}, self.cautions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -485,13 +480,13 @@ class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title=
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         n, d = min(len(spaces[0]), MOST_CURVE_ROWS), max(space.dimension for space in spaces)
-        return 1.0 + 4e-8 * n * d + 4e-9 * MOST_COMPRESSED_QUERIES * n * len(FORMS)
+        return 1.0 + 4e-8 * n * d + 4e-9 * MOST_JUDGED * n * len(FORMS)
 
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> CheaperIndexes:
         ground, k = self.migration.ground(spaces, checked=True), self.migration.k
-        trial = ground.trial.with_fewer_queries(MOST_COMPRESSED_QUERIES)
+        trial = ground.trial.with_fewer_queries(MOST_JUDGED)
         trial = trial.with_fewer_rows(MOST_CURVE_ROWS, self.migration.random_state)
         sides = trial.sides(ground.pairs.fit(self.adapter))
         full = {name: trial.score(rows, k) for name, rows in trial.lists(sides, self.weight, k).items()}
@@ -556,9 +551,13 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
         if (price := self.computed(result).price) is None:
             raise SpaceError("cascade-price: expected queries by both models, got none; add a log of them")
         line = Line(TITLES["cascade"], *zip(*price.curve, strict=True), color=OPTIONS.index("cascade"))
-        note = f"{price.need.n_candidates:,} candidates per query; mean over orders of the log"
-        corpus = (("whole corpus", float(price.n_rows)),)
-        chart = Lines((line,), "queries", "rows embedded", baselines=corpus, note=note)
+        chart = Lines(
+            (line,),
+            "queries",
+            "rows embedded",
+            baselines=(("whole corpus", float(price.n_rows)),),
+            note=f"{price.need.n_candidates:,} candidates per query; mean over orders of the log",
+        )
         return chart_exportable(chart, self.to_json(), "relscope-cascade-price")
 
 
@@ -730,18 +729,15 @@ class Tally:
     def n_answers(self) -> int:
         return self.keep + self.other + self.equal
 
-    @property
-    def is_clear(self) -> bool:
-        return self.question is None and self.p <= LEVEL
-
     def verdict(self) -> Verdict:
         """The verdict of the answers. Before the end of the test, its option is ""."""
-        told = f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
-        told += f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p ="
-        told += f" {short(self.p)})"
+        told = (
+            f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
+            f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p = {short(self.p)})"
+        )
         if self.question:
             return Verdict("", False, f"Not decided yet: {told}; up to {self.n_left:,} more to answer.")
-        if self.is_clear:
+        if self.p <= LEVEL:
             better = self.option if self.other > self.keep else "keep"
             return Verdict(better, True, f"{MOVES[better]}: {told}.")
         return Verdict("keep", False, f"No clear preference: {told}.")

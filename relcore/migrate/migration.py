@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -163,16 +163,16 @@ def verdict_of(
         answer = f"{MOVES['keep']}, nothing is better by {short(WORTH_A_CHANGE, 2)} or more"
         answer = "Undecided, keep the old model for now" if close else answer
         lines = [f"{quality} is {means['keep']} with it"]
-    verb = "is" if len(close) == 1 else "are"
-    told = f"{answer} ({and_list(rivals)} {verb} too close to call)" if close else answer
+    told = answer
     if harms:
         lines.append(f"The new model alone finds less: {means['re-embed']} ({changes['re-embed']})")
         cost = f"; the new model ranks worse than the old one, so a cascade can only harm{cost}"
     if close:
+        told = f"{answer} ({and_list(rivals)} {'is' if len(close) == 1 else 'are'} too close to call)"
         first, *others = (f"{_TOLD[name]}{{}} {means[name]}" for name in close)
         reached = and_list([first.format(" reaches"), *(one.format("") for one in others)])
-        lines.append(f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different")
-        lines[-1] += f" from {_TOLD[option]}"
+        reached = f"{reached[:1].upper()}{reached[1:]}: on {n_queries}, not clearly different"
+        lines.append(f"{reached} from {_TOLD[option]}")
     parts = [f"{told}: {_JUDGED_BY[relevance]}, nDCG@{k} is {means['keep']} with the old model"]
     numbers = {"weight": short(weight, 2).removesuffix(".00"), "n": f"{n_candidates:,}"}
     parts += [
@@ -186,8 +186,8 @@ def verdict_of(
         cost += f"; a cascade saves nothing: {_can_embed_all(n_candidates, n_corpus)}"
     if price:
         asked = counted(price.n_queries, "query", "queries")
-        little = "" if price.saves else ", which saves too little"
-        lines.append(f"For {asked} a cascade embeds {percent(price.share)} of the rows{little}")
+        share = f"{percent(price.share)} of the rows{', which saves too little' * (not price.saves)}"
+        lines.append(f"For {asked} a cascade embeds {share}")
     return Verdict(
         option,
         not close,
@@ -329,13 +329,21 @@ class MigrationResult(Reported):
         """
         rows = []
         for one in self.options:
-            row = {"option": TITLES[one.option], "score": one.value}
-            row |= {name: getattr(one, name) for name in ("low", "high", "chance")}
-            for name, gain in (("keep", one.to_keep), ("re-embed", one.to_reembed)):
-                ends = (gain.value, gain.low, gain.high) if gain else (np.nan,) * 3
-                row |= dict(zip((f"to {name}", f"to {name}, low", f"to {name}, high"), ends, strict=True))
-            row |= {"weight": self.weight if one.option == "twice" else np.nan}
-            row |= {"queries": len(self.queries), "rows": self.n_rows}
+            none = Interval(np.nan, np.nan, np.nan)
+            gains = {"keep": one.to_keep or none, "re-embed": one.to_reembed or none}
+            row = {
+                "option": TITLES[one.option],
+                "score": one.value,
+                **{name: getattr(one, name) for name in ("low", "high", "chance")},
+                **{
+                    f"to {name}{part and ', '}{part}": getattr(gain, part or "value")
+                    for name, gain in gains.items()
+                    for part in ("", "low", "high")
+                },
+                "weight": self.weight if one.option == "twice" else np.nan,
+                "queries": len(self.queries),
+                "rows": self.n_rows,
+            }
             rows.append(row | asdict(self.cost_of(one.option)))
         return pd.DataFrame(rows)
 
@@ -369,8 +377,8 @@ class MigrationResult(Reported):
         head. If the rate is known, the cost of embedding is included.
         """
         priced = bool(rate.of(1))
-        cells = [["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]]
-        cells[0].append("models per query")
+        head = ["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]
+        cells = [[*head, "models per query"]]
         for option in self.shown:
             score, mark = self.option(option), RECOMMENDED * (option == self.verdict.option)
             scored = [short(score.value), band(score.low, score.high)] if score else ["–", "–"]
@@ -425,12 +433,11 @@ class MigrationResult(Reported):
     @property
     def explained(self) -> dict[str, str]:
         """Name → what the option does, for each shown option."""
-        counts = short(self.weight, 2).removesuffix(".00")
-        counted_more = f" (the bridge's count {counts} ×)" * (self.weight != 1)
+        weight = f" (the bridge's count {short(self.weight, 2).removesuffix('.00')} ×)" * (self.weight != 1)
         told = {
             "keep": "search as now",
             "bridge": "an adapter maps new queries to the old vectors",
-            "twice": f"the old model and the bridge search; their scores are added{counted_more}",
+            "twice": f"the old model and the bridge search; their scores are added{weight}",
             "cascade": f"{_FINDERS[self.candidate_lists]} {self.n_candidates:,} rows; the new one ranks them",
             "re-embed": "the new model embeds every row",
         }
@@ -494,8 +501,10 @@ class MigrationResult(Reported):
         if option != "cascade":
             return told
         if gain := cascade.to_reembed:
-            told += f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
-            told += f" re-embedding (95 %: {band(gain.low, gain.high)})."
+            told += (
+                f" Its {self.metric} here is {short(cascade.value)}, {signed(gain.value)} against"
+                f" re-embedding (95 %: {band(gain.low, gain.high)})."
+            )
         scaled = replace(self, n_corpus=n_corpus, price=None)
         n = max(0, n_corpus // 2 - scaled.cost_of("cascade").rows_now) // self.n_candidates
         told += f" About {float(f'{n:.1e}'):,.0f} queries embed at most half of the rows."
@@ -510,9 +519,9 @@ class MigrationResult(Reported):
 
     @property
     def rewriting_note(self) -> str:
-        if self.rewrites_corpus:
-            return f"{ADAPTERS[self.adapter].title}: the whole corpus is rewritten."
-        return f"{ADAPTERS[self.adapter].title}: queries alone are mapped; the corpus is not rewritten."
+        queries = "only queries are mapped; the corpus is not rewritten"
+        how = "the whole corpus is rewritten" if self.rewrites_corpus else queries
+        return f"{ADAPTERS[self.adapter].title}: {how}."
 
     @property
     def weight_note(self) -> str:
@@ -536,17 +545,18 @@ class MigrationResult(Reported):
             "cautions": list(self.cautions),
         }
         queries = counted(len(self.queries), "query", "queries")
-        caption = f"{queries}; {self.n_rows:,} rows searched; {self.n_pairs:,} pairs. {self.weight_note}"
-        caption += f" {self.rewriting_note}"
-        told = [f"{TITLES[name].capitalize()}: {how}." for name, how in self.explained.items()]
-        told = " ".join([*told, self.cost_note])
+        caption = (
+            f"{queries}; {self.n_rows:,} rows searched; {self.n_pairs:,} pairs. {self.weight_note}"
+            f" {self.rewriting_note}"
+        )
+        explained = (f"{TITLES[name].capitalize()}: {how}." for name, how in self.explained.items())
+        told = " ".join([*explained, self.cost_note])
         tables = [Table("rows", self.table(), self.overview(rate), caption=told)]
         if self.price:
             title = f"Cascade, {counted(self.price.n_queries, 'query', 'queries')}"
             tables.append(Table(shown=self.price.cells(), title=title))
         tables.append(Table(shown=self.details(), caption=caption))
         if len(self.candidates) > 1:
-            head = ["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]
             cells = (
                 [
                     ADAPTERS[one.adapter].title,
@@ -556,9 +566,9 @@ class MigrationResult(Reported):
                 ]
                 for one in self.candidates
             )
+            head = ["adapter, as a bridge", self.metric, "95 %", "corpus rewritten"]
             tables.append(Table(shown=[head, *cells]))
         if self.curve:
-            head = ["pairs", "adapter", "option", self.metric, "95 %"]
             cells = (
                 [
                     *(f"{one.n_pairs:,}", ADAPTERS[one.adapter].title, TITLES[one.option]),
@@ -566,7 +576,7 @@ class MigrationResult(Reported):
                 ]
                 for one in self.curve
             )
-            tables.append(Table(shown=[head, *cells]))
+            tables.append(Table(shown=[["pairs", "adapter", "option", self.metric, "95 %"], *cells]))
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
@@ -601,7 +611,7 @@ class MigrationData:
 
     `relevance` is that of `MigrationResult`. `queries` are the ids of the queries, and `places` (n,) the row
     numbers, in the old space, of the corpus of the task. The old space has `n_corpus` rows. `log` has the
-    queries by both models; None if held-out pairs are the queries.
+    old and the new queries and the old corpus, unit rows; None if held-out pairs are the queries.
     """
 
     pairs: Pairs
@@ -612,30 +622,23 @@ class MigrationData:
     places: np.ndarray
     cautions: tuple[str, ...]
     n_corpus: int
-    log: QueryLog | None
+    log: tuple[np.ndarray, ...] | None
 
 
-class QueryLog(NamedTuple):
-    """Queries by the old and by the new model, scaled to length 1, and the old corpus."""
+def _log_of(spaces: Sequence[LatentSpace], random_state: int) -> tuple[np.ndarray, ...]:
+    """The `log` of old and new rows and old and new queries: at most 2,000 queries."""
+    paired = match(*spaces[2:])
+    rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
+    old, new = (unit_rows(side.vectors[rows]) for side in (paired.source, paired.target))
+    return old, new, unit_rows(spaces[0].vectors)
 
-    old: np.ndarray
-    new: np.ndarray
-    corpus: np.ndarray
 
-    @classmethod
-    def of(cls, spaces: Sequence[LatentSpace], random_state: int) -> QueryLog:
-        """A log of at most 2,000 queries. `spaces` are the old and new rows, then the old and new queries."""
-        paired = match(*spaces[2:])
-        rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
-        queries = [unit_rows(side.vectors[rows]) for side in (paired.source, paired.target)]
-        return cls(*queries, unit_rows(spaces[0].vectors))
-
-    def price(self, adapter: Adapter, candidates: Candidates) -> Price:
-        n = len(self.corpus)
-        depth = min(n, max(*DEPTHS, candidates.n))
-        mapped = adapter.corpus(self.corpus) if adapter.rewrites_corpus else self.corpus
-        lists = search(self.old, self.corpus, depth), search(adapter.transform(self.new), mapped, depth)
-        return price_of(*lists, n, candidates._replace(n=min(candidates.n, n)))
+def _price(log: tuple[np.ndarray, ...], adapter: Adapter, candidates: Candidates) -> Price:
+    old, new, corpus = log
+    depth = min(len(corpus), max(*DEPTHS, candidates.n))
+    mapped = adapter.corpus(corpus) if adapter.rewrites_corpus else corpus
+    lists = search(old, corpus, depth), search(adapter.transform(new), mapped, depth)
+    return price_of(*lists, len(corpus), candidates._replace(n=min(candidates.n, len(corpus))))
 
 
 @dataclass(frozen=True)
@@ -770,7 +773,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         curve += tuple(CurvePoint(m, name, one.option, one.value, one.low, one.high, 1) for one in ends)
         counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {m:,} pairs"
         on = f"{counts}, {ADAPTERS[name].title}"
-        price = ground.log.price(fits[name], trial.candidates) if ground.log else None
+        price = _price(ground.log, fits[name], trial.candidates) if ground.log else None
         verdict = verdict_of(
             samples,
             bootstrap,
@@ -826,7 +829,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
             cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector {LEFT_OUT}.")
         pairs = Pairs(unit_rows(new_rows), unit_rows(old_rows), paired.ids).take(parts.fitted)
         rows, ranks = old.index.get_indexer(pairs.ids), Candidates(self.candidates, self.n_candidates)
-        more = len(old), QueryLog.of(spaces, state) if len(spaces) == 4 else None
+        more = len(old), _log_of(spaces, state) if len(spaces) == 4 else None
         if self.judgements:
             trial, queries, unknown = judged_trial(spaces, self.judgements, state)
             trial, told = replace(trial, candidates=ranks), (*unknown, *cautions)

@@ -68,17 +68,18 @@ class Price:
         """The cells of a table with one row per number of candidates. The first row is the head."""
         shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
-            share, ends = percent(need.rows / self.n_rows), f"{need.low:,.0f} to {need.high:,.0f}"
+            ends, share = f"{need.low:,.0f} to {need.high:,.0f}", percent(need.rows / self.n_rows)
             shown.append([f"{need.n_candidates:,}", f"{need.rows:,}", share, ends])
         return shown
 
     def describe(self) -> str:
         need = self.need
-        told = f"to rank {need.n_candidates:,} candidates each, {counted(self.n_queries, 'query', 'queries')}"
-        told += f" need {need.rows:,} of {self.n_rows:,} rows embedded ({percent(self.share)}; another log as"
-        told += f" long {need.low:,.0f}–{need.high:,.0f})"
-        more = f", and a further query adds {self.next_query:.0f}" if self.next_query >= 0.5 else ""
-        return told + more + ("" if self.saves else ", which saves too little")
+        more = f", and a further query adds {self.next_query:.0f}" * (self.next_query >= 0.5)
+        return (
+            f"to rank {need.n_candidates:,} candidates each, {counted(self.n_queries, 'query', 'queries')}"
+            f" need {need.rows:,} of {self.n_rows:,} rows embedded ({percent(self.share)}; another log as"
+            f" long {need.low:,.0f}–{need.high:,.0f}){more}{', which saves too little' * (not self.saves)}"
+        )
 
 
 def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:

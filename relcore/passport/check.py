@@ -182,7 +182,6 @@ class Checked(Reported):
 
     @property
     def sentence(self) -> str:
-        """The headline, with the slope or the reason why there is none."""
         if self.slope is None or self.slope_high is None:
             return f"{self.headline} {self.unfit}"
         return (
@@ -231,9 +230,8 @@ class Checked(Reported):
             notes.append(f"Known models: {f'the family of {self.named}' if self.named else 'none of these'}.")
         if self.change is not None:
             notes.append(f"Anchors of the passport: {self.change.sentence}")
-        facts = {"verdict": self.verdict, "slope": self.slope, "slope_high": self.slope_high}
-        facts |= {"count": self.count, "n": self.n, "sampled": self.fitted, "known": self.named}
-        facts |= {"alarm": self.verdict != "nothing found"}
+        facts = {name: getattr(self, name) for name in ("verdict", "slope", "slope_high", "count", "n")}
+        facts |= {"sampled": self.fitted, "known": self.named, "alarm": self.verdict != "nothing found"}
         sentence = "\n".join([*(f"Not seen: {one}" for one in self.limits), "", self.sentence])
         return Report(sentence, tables, facts, notes, figures)
 
@@ -516,12 +514,11 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     titles = "cosine of the old and the new vector", "correlation of its cosines with the others"
     if change.cosine is None:
         titles = "largest change of a cosine with another anchor", titles[1]
-    note = f"{change.kind.capitalize()}, {n:,} anchors"
     return Lines(
         tuple(lines),
         *titles,
         kind="points",
-        note=note,
+        note=f"{change.kind.capitalize()}, {n:,} anchors",
         alt=f"Scatter plot of {n:,} anchors. {change.sentence}",
     )
 
@@ -626,30 +623,25 @@ def repair(
     if again is None:
         X[rows] = map_to_space(X[rows], X[rest], None, random_state)
         told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test it."
-        return _with(space, X), told
-    shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
-    own, other = space.rows(shared), np.asarray(again.vectors[again.rows(shared)])
-    places = np.searchsorted(rows, own)
-    tested = np.arange(len(own)) % 3 == 0
+    else:
+        shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
+        own, other = space.rows(shared), np.asarray(again.vectors[again.rows(shared)])
+        places, tested = np.searchsorted(rows, own), np.arange(len(own)) % 3 == 0
 
-    def fit(some: np.ndarray) -> np.ndarray:
-        pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
-        return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
+        def fit(some: np.ndarray) -> np.ndarray:
+            pairs = np.stack([places[some], len(rest) + np.arange(len(some))])
+            return map_to_space(X[rows], np.r_[X[rest], other[some]], pairs, random_state)
 
-    queries, hits = unit_rows(other[tested]), []
-    for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after the repair
-        lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
-        hits.append(float((lists == places[tested][:, None]).any(axis=1).mean()))
-    X[rows] = fit(np.arange(len(own)))
-    X[own] = other
-    told = (
-        f"Mapped {counted(len(rows), 'row')} by {len(own):,} pairs. Of {np.count_nonzero(tested):,} held-out"
-        f" pairs {percent(hits[0])} had their row among the 10 nearest of {len(X):,} before, and"
-        f" {percent(hits[1])} after (chance {percent(10 / len(X))})."
-    )
-    return _with(space, X), told
-
-
-def _with(space: LatentSpace, vectors: np.ndarray) -> LatentSpace:
+        queries, hits = unit_rows(other[tested]), []
+        for side in (X[rows], fit(np.flatnonzero(~tested))):  # before and after the repair
+            lists = nearest(queries, unit_rows(np.r_[side, X[rest]]), 10, unit=False).rows
+            hits.append(percent(float((lists == places[tested][:, None]).any(axis=1).mean())))
+        X[rows] = fit(np.arange(len(own)))
+        X[own] = other
+        told = (
+            f"Mapped {counted(len(rows), 'row')} by {len(own):,} pairs. Of {np.count_nonzero(tested):,}"
+            f" held-out pairs {hits[0]} had their row among the 10 nearest of {len(X):,} before, and"
+            f" {hits[1]} after (chance {percent(10 / len(X))})."
+        )
     columns = {name: getattr(space, name) for name in ("name", "labels", "payload", "counts")}
-    return LatentSpace(vectors, space.ids, **columns)
+    return LatentSpace(X, space.ids, **columns), told

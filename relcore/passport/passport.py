@@ -596,25 +596,29 @@ class Change(Reported):
             values = one._asdict() if one else dict.fromkeys(Evidence._fields)
             row |= {name if part == "value" else f"{name} {part}": value for part, value in values.items()}
         row |= {"gram apart": self.gram_apart, "scale": self.scale}
-        shown = [["evidence", "value", "95 %", "chance"]]
         named = {"cosine of old and new": self.cosine, "cosines between anchors (correlation)": self.gram}
-        for name, one in named.items():
-            if one:
-                shown.append([name, short(one.value), band(one.low, one.high), signed(one.chance)])
-        shown.append(["largest change between two anchors", short(self.gram_apart), "", ""])
-        shown.append(["length, new ÷ old", short(self.scale), "", ""])
+        shown = [
+            ["evidence", "value", "95 %", "chance"],
+            *(
+                [name, short(one.value), band(one.low, one.high), signed(one.chance)]
+                for name, one in named.items()
+                if one
+            ),
+            ["largest change between two anchors", short(self.gram_apart), "", ""],
+            ["length, new ÷ old", short(self.scale), "", ""],
+        ]
         caption = f"{counted(self.n, 'anchor')}; chance: the highest value where they are paired at random"
         if self.cosine is None:
             caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
         elif self.widths[0] != self.widths[1]:
             caption += f"; cosine on the first {min(self.widths):,} of {max(self.widths):,} dimensions"
         table = Table("checks", pd.DataFrame([row]), shown, caption=f"{caption}.")
-        notes = [*filter(None, [self.caution])]
-        return Report(self.sentence, [table], facts | {"others": self.others}, notes)
+        return Report(
+            self.sentence, [table], facts | {"others": self.others}, [self.caution] * bool(self.caution)
+        )
 
     @property
     def caution(self) -> str:
-        """A sentence on reasons to doubt the verdict; "" if there are none."""
         lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
         few = f"with fewer than {ENOUGH} a much changed recipe may look like another model; " * (
             self.n < ENOUGH

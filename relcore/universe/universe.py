@@ -171,8 +171,8 @@ class Universe(Reported):
         unit, rows, rounds, random_state
             As in `UniverseSpec`.
         """
-        named = [as_space(space, f"space {number}") for number, space in enumerate(spaces, start=1)]
-        return UniverseSpec(unit, rows, rounds, random_state).run(named)
+        spec = UniverseSpec(unit, rows, rounds, random_state)
+        return spec.run([as_space(space, f"space {place}") for place, space in enumerate(spaces, start=1)])
 
     def __repr__(self) -> str:
         return f"Universe({quote(self.names)}, dimension={self.dimension})"
@@ -199,8 +199,10 @@ class Universe(Reported):
         found = f"is the same row in {same} of cases {by_chance}"
         if self.same_class:
             alike, guess = map(percent, self.same_class)
-            found = f"has the same class in {alike} of cases (by chance {guess}), and"
-            found += f" is the same row in {same} {by_chance}"
+            found = (
+                f"has the same class in {alike} of cases (by chance {guess}), and is the same row in {same}"
+                f" {by_chance}"
+            )
         text = f"Take a row of one model into another: the nearest row there {found}."
         if self.best_chance and known.max() <= self.best_chance.high:
             text += " So the models find the same row no more often than by chance."
@@ -231,8 +233,8 @@ class Universe(Reported):
     def report(self, **figures: Any) -> Report:
         """A report with one line per space, which has the `score` of the space."""
         best = self.best_chance
-        facts = {"spaces": self.names, "dimension": self.dimension}
-        facts["best_chance"] = best and {"mean": best.mean, "low": best.low, "high": best.high}
+        chance = best and {"mean": best.mean, "low": best.low, "high": best.high}
+        facts = {"spaces": self.names, "dimension": self.dimension, "best_chance": chance}
         rows = [["model", "dimensions", "fitted on", "tested on", "same row", "by chance"]]
         for member in self.members:
             share, chance = member.score.top1, 1 / member.score.n
@@ -489,10 +491,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
             others, among = _mean_place(test_places, test_present, without=i)
             both = test_present[i] & among
             score = retrieval(test_places[i][both], others[both])
-            mean, scale = centres[i]
-            facts = mean, scale, int(present[i].sum()), score
-            labelled = space.labels is not None
-            members.append(FittedMember(names[i], space.digest, rotations[i], *facts, labelled=labelled))
+            facts = {"n": int(present[i].sum()), "score": score, "labelled": space.labels is not None}
+            members.append(FittedMember(names[i], space.digest, rotations[i], *centres[i], **facts))
         kept = np.sort(np.argsort(row_keys(ids[train], "kept", self.random_state))[:MOST_KEPT])
         report(4, 4, "")
         return Universe(
@@ -756,8 +756,7 @@ def charts_of(universe: Universe) -> dict[str, str]:
     """Name → title of each chart that can be drawn with the scores of this universe."""
     many = len(_scored_spaces(universe)) >= _FEWEST
     differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
-    names = ("map", "accuracy") if differ else ("accuracy",)
-    return {name: CHARTS[name].title for name in names}
+    return {name: CHARTS[name].title for name in ("map", "accuracy") if differ or name == "accuracy"}
 
 
 def _scored_spaces(universe: Universe) -> list[int]:
@@ -800,12 +799,7 @@ def map_of_spaces(universe: Universe) -> Diagram:
 
 
 def accuracy_matrix(universe: Universe) -> Matrices:
-    """The chart of `Universe.accuracy`."""
     names, accuracy, n = short_names(universe.names)[0], universe.accuracy, len(universe.members)
-
-    def text(i: int, j: int) -> str:
-        score = universe.scores[i][j]
-        return "" if score is None else in_cell(score.top1)
 
     def hover(i: int, j: int) -> str:
         score = universe.scores[i][j]
@@ -816,7 +810,8 @@ def accuracy_matrix(universe: Universe) -> Matrices:
         told = f"same row nearest: {short(score.top1)}, by chance {percent(1 / score.n)}"
         return f"{told}\nMRR {short(score)}, k = {score.k}\nn: {score.n:,} held-out rows"
 
-    cells = (tuple(tuple(of(i, j) for j in range(n)) for i in range(n)) for of in (text, hover))
+    texts = (tuple("" if one is None else in_cell(one.top1) for one in row) for row in universe.scores)
+    cells = tuple(texts), tuple(tuple(hover(i, j) for j in range(n)) for i in range(n))
     panel = MatrixPanel("", names, names, accuracy, *cells, marked=tuple((i, i) for i in range(n)))
     alt = f"Heat map: held-out rows with the same row nearest, {n} by {n} spaces. {universe.headline()}"
     return Matrices((panel,), (0.0, 1.0), "same row nearest", alt, "from", "into")
