@@ -143,9 +143,7 @@ def relevance_of(
         unknown = [judgements[at] for at in np.flatnonzero(~known)]
         named = [item.row if item.query in set(queries) else item.query for item in unknown[:3]]
         got = f"unknown ids, first {quote(named)}" if named else "no grade above 0"
-        raise SpaceError(
-            f"judgements: expected relevant rows by the ids of the queries and of the vectors, got {got}"
-        )
+        raise SpaceError(f"judgements: expected relevant rows, with known ids of queries and rows, got {got}")
     unknown = {"queries": query < 0, "rows": (row < 0) & (query >= 0)}
     return relevance, {name: int(np.count_nonzero(flags)) for name, flags in unknown.items()}
 
@@ -216,9 +214,10 @@ class Pairing:
             )
         if not self.is_clear:
             raise SpaceError(
-                "pairs: expected new rows that belong to the old rows of the same ids, got partners that"
-                f" {self.n:,} held-out rows find no better than by chance ({score}, chance"
-                f" {short(self.chance)}); the rows are in another order, or the models have nothing in common"
+                "pairs: expected new rows that belong to the old rows of the same ids, got"
+                f" {self.n:,} held-out rows that find their partners no better than by chance ({score},"
+                f" chance {short(self.chance)}); the rows are in another order, or the models have nothing in"
+                " common"
             )
 
 
@@ -617,7 +616,7 @@ def judged_trial(
     Raises a SpaceError if there are no queries, and if no known row is relevant to a known query.
     """
     if len(spaces) != 4:
-        raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
+        raise SpaceError("judgements: expected also the queries, embedded by both models; add both")
     old, new, old_queries, new_queries = spaces
     paired = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, paired.ids, old.ids)

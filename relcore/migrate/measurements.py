@@ -294,7 +294,7 @@ class ThresholdChange(
         None,
         low=-1,
         high=1,
-        help="A cosine of the old model. Default: the one that ten rows per query reach.",
+        help="A cosine of the old model. Default: the cosine that ten rows per query reach.",
     )
     system: str = setting("bridge", choices=SYSTEMS)
 
@@ -459,7 +459,7 @@ class CheaperIndexes(Reported):
             shown.append([*cells, f"{signed(change)} ({band(*ends)})"])
         caption = (
             f"{counted(self.n_queries, 'query', 'queries')}, {self.n_rows:,} rows. Binary: signs of centred"
-            f" rows, searched by a query's own numbers; the first {RESCORED} are ranked again by full"
+            f" rows, searched by a query's full vector; the first {RESCORED} are ranked again by full"
             " vectors, which stay on disk. A cascade ranks by full vectors. Intervals: over queries, paired."
         )
         tables = [Table("compressed", frame, shown, "A cheaper index", caption)]
@@ -549,7 +549,7 @@ class CascadePrice(MigrationChart, figure="cascade-price"):
 
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         if (price := self.computed(result).price) is None:
-            raise SpaceError("cascade-price: expected queries by both models, got none; add a log of them")
+            raise SpaceError("cascade-price: expected queries embedded by both models, got none; add a log")
         line = Line(TITLES["cascade"], *zip(*price.curve, strict=True), color=OPTIONS.index("cascade"))
         chart = Lines(
             (line,),
@@ -700,9 +700,9 @@ def with_answers(
     found = tally(questions(result, ids, option, random_state) if option in result.found else (), answers)
     if not found.n_answers:
         raise SpaceError(
-            f"answers: expected some about the rows that “{TITLES['keep']}” and “{TITLES[option]}” find here,"
-            f" got {counted(len(answers.answers), 'answer')} about others; are these the vectors and settings"
-            " that were judged?"
+            f"answers: expected answers about the rows that “{TITLES['keep']}” and “{TITLES[option]}” find"
+            f" here, got {counted(len(answers.answers), 'answer')} about other rows; were other vectors or"
+            " settings judged?"
         )
     verdict, told = found.verdict(), result.verdict.sentence
     # Keep the measured scores, but not the earlier verdict before them.

@@ -438,7 +438,9 @@ class MigrationResult(Reported):
             "keep": "search as now",
             "bridge": "an adapter maps new queries to the old vectors",
             "twice": f"the old model and the bridge search; their scores are added{weight}",
-            "cascade": f"{_FINDERS[self.candidate_lists]} {self.n_candidates:,} rows; the new one ranks them",
+            "cascade": (
+                f"{_FINDERS[self.candidate_lists]} {self.n_candidates:,} rows; the new model ranks them"
+            ),
             "re-embed": "the new model embeds every row",
         }
         return {name: told[name] for name in self.shown}
@@ -447,11 +449,11 @@ class MigrationResult(Reported):
     def cost_note(self) -> str:
         told = "▸ is recommended. " * bool(self.verdict.option)
         if self.price:
-            return f"{told}A cascade: rows for the whole log of queries, and what one more query adds."
+            return f"{told}Cascade: rows for the whole log of queries, and rows that one more query adds."
         if self.option("cascade") and saves_nothing(self.n_candidates, self.n_corpus):
             few = _can_embed_all(self.n_candidates, self.n_corpus)
             return f"{told}A cascade saves nothing here: {few}."
-        return f"{told}With a log of queries by both models, the rows that a cascade needs are counted."
+        return f"{told}With a log of queries, embedded by both models, a cascade's rows are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
         """Two values: the result with the costs and the recommended option for a corpus of another size; and
@@ -526,7 +528,7 @@ class MigrationResult(Reported):
     @property
     def weight_note(self) -> str:
         if self.relevance == NEIGHBOURS:
-            return "Both searches count 1, as nothing is judged."
+            return "Both searches count equally, because no query is judged."
         return "The weight of the bridged search (the old one has 1) is tuned on the other queries."
 
     def report(self, rate: Rate = UNKNOWN, **figures: Any) -> Report:
@@ -662,7 +664,7 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         AUTO,
         choices=CHOSEN,
         help="Adapter that maps new queries into the old space; auto: the best one in cross-validation over"
-        " queries. It rewrites the corpus only if that is clearly better.",
+        " queries, which rewrites the corpus only if that is clearly better.",
     )
     n_pairs: int = setting(
         0,

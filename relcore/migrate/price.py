@@ -77,8 +77,9 @@ class Price:
         more = f", and a further query adds {self.next_query:.0f}" * (self.next_query >= 0.5)
         return (
             f"to rank {need.n_candidates:,} candidates each, {counted(self.n_queries, 'query', 'queries')}"
-            f" need {need.rows:,} of {self.n_rows:,} rows embedded ({percent(self.share)}; another log as"
-            f" long {need.low:,.0f}–{need.high:,.0f}){more}{', which saves too little' * (not self.saves)}"
+            f" need {need.rows:,} of {self.n_rows:,} rows embedded ({percent(self.share)}; another log of"
+            f" this length: {need.low:,.0f}–{need.high:,.0f}){more}"
+            f"{', which saves too little' * (not self.saves)}"
         )
 
 

@@ -53,7 +53,7 @@ _PADDED = 8  # minimum number of final zeros; in int8 rows, fewer may be chance
 _SHOWN = 10  # maximum number of rows in a report
 _HEADS = {
     "log_ratio": "log odds of another model",
-    "unlike": "on axes that trusted rows hardly use (theirs: 1)",
+    "unlike": "size on axes that trusted rows hardly use (trusted rows: 1)",
 }
 
 MARKS = {
@@ -74,9 +74,9 @@ VERDICTS = {
 }
 LIMITS = {
     "marks": "Marks show how numbers were stored, not who made them. Normalising rows again removes them.",
-    "trusted": "The ranking by trusted rows does not show another prompt. Rows of a domain that trusted rows"
+    "trusted": "The ranking by trusted rows does not reveal a new prompt. Rows of a domain that trusted rows"
     " lack also rank high, so the ranking has no cut-off.",
-    "parts": "Parts do not show another prompt, pooling or neighbouring layer of the same model, or fewer"
+    "parts": "Parts do not reveal another prompt, pooling or neighbouring layer of the same model, or fewer"
     f" than {LEAST} rows of a second one. Among 800 rows or fewer, they miss most second models.",
 }
 
@@ -170,7 +170,7 @@ class Checked(Reported):
         """A phrase that says what the `suspected_rows` have in common."""
         if self.verdict in ("two models", "suspicious"):
             return "likelier of another model"
-        return "least like the trusted rows (a tenth)" if len(self.unlike) else "stored in another way"
+        return "the tenth least like the trusted rows" if len(self.unlike) else "stored in another way"
 
     @property
     def headline(self) -> str:
@@ -185,9 +185,9 @@ class Checked(Reported):
         if self.slope is None or self.slope_high is None:
             return f"{self.headline} {self.unfit}"
         return (
-            f"{self.headline} Its two most unlike parts share their axes with a slope of {short(self.slope)}"
-            f" (95 %: up to {short(self.slope_high)}; {self.axes} axes, {self.fitted:,} rows; 1 within a"
-            f" model, 0 by chance; two models below {short(MIXED, 2)})."
+            f"{self.headline} The axes of its two most unlike parts agree with slope {short(self.slope)}"
+            f" (95 %: up to {short(self.slope_high)}; {self.axes} axes, {self.fitted:,} rows). Within a model"
+            f" the slope is 1, by chance 0; below {short(MIXED, 2)}, there are two models."
         )
 
     @property
@@ -511,7 +511,7 @@ def chart_of(passport: Passport, new: LatentSpace) -> Lines:
             for row, item in enumerate(ids)
         ]
         lines.append(Line(name, x, y, labels=labels))
-    titles = "cosine of the old and the new vector", "correlation of its cosines with the others"
+    titles = "cosine of the old and the new vector", "correlation of old and new cosines to the other anchors"
     if change.cosine is None:
         titles = "largest change of a cosine with another anchor", titles[1]
     return Lines(
@@ -578,7 +578,7 @@ def map_to_space(
     """
     means = mean_row(X), mean_row(Y)
     first, second = unit_rows(X, means[0]), unit_rows(Y, means[1])
-    again = "embed these rows again with the model of the others, or give pairs"
+    again = "embed the smaller part again with the model of the larger part, or give pairs"
     if pairs is not None:
         if pairs.shape[1] < PAIRED:
             raise SpaceError(f"repair: expected {PAIRED} pairs or more, got {pairs.shape[1]}; {again}")
@@ -592,8 +592,8 @@ def map_to_space(
         *_, fit = link_clusters(first, second, random_state)
         if not fit.agrees:
             raise SpaceError(
-                f"repair without pairs: expected halves that agree, got a cosine of {fit.agreement:.2f} and"
-                f" {fit.same:.2f} of the rows in place; {again}"
+                f"repair without pairs: expected fits on two halves that agree, got a cosine of"
+                f" {fit.agreement:.2f} and {fit.same:.2f} of the rows in the same place; {again}"
             )
         mapping = fit.mapping
     size = float(lengths(Y, means[1]).mean(dtype=np.float64))
@@ -622,7 +622,7 @@ def repair(
     rows, rest = np.flatnonzero(small), np.flatnonzero(~small)
     if again is None:
         X[rows] = map_to_space(X[rows], X[rest], None, random_state)
-        told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test it."
+        told = f"Mapped {counted(len(rows), 'row')} without a pair. Embed some again to test the map."
     else:
         shared = [one for one in again.ids if one in space.index and small[space.index.get_loc(one)]]
         own, other = space.rows(shared), np.asarray(again.vectors[again.rows(shared)])

@@ -324,7 +324,7 @@ class PassportCard:
     """What the owner says about the model of the vectors; "" if unknown."""
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
-    revision: str = setting("", metavar="NAME", help="Its revision, or the date of a provider's model.")
+    revision: str = setting("", metavar="NAME", help="The model's revision, or its date at a provider.")
     prompt: str = setting("", metavar="TEXT", verbatim=True, help="The text that is put before each text.")
     pooling: str = setting("", metavar="NAME", help="How the vectors of a text's tokens become one row.")
     normalisation: str = setting("", metavar="NAME", help="How the rows are normalised afterwards.")
@@ -366,7 +366,7 @@ class Passport:
         n = len(self.vectors)
         if not FEWEST <= n <= MOST:
             raise SpaceError(
-                f"a passport: expected {FEWEST} to {MOST:,} anchors, got {n:,}; name the texts that it needs"
+                f"a passport: expected {FEWEST} to {MOST:,} anchors, got {n:,}; choose another number"
             )
         if any("\n" in text or "\r" in text for text in self.ids):
             raise SpaceError("a passport: expected anchors without line breaks, got one with some; mend it")
@@ -439,7 +439,7 @@ class Passport:
         vectors, anchors = tensors["vectors"], tensors["ids"].tobytes()
         digests = hashlib.sha256(anchors).hexdigest(), hashlib.sha256(vectors).hexdigest()
         if digests != (header.anchors_digest, header.vectors_digest):
-            raise damaged_file(path.name, "the anchors and vectors of its digests", "others")
+            raise damaged_file(path.name, "anchors and vectors that match its digests", "others")
         try:
             ids = tuple(anchors.decode().split("\n"))
         except UnicodeDecodeError:
@@ -494,7 +494,7 @@ CHANGES = {
 UNCHANGED = ("same", "rounded", "rescaled")  # changes that hardly affect search by cosine
 ADVICE = {
     "same": "There is nothing to do.",
-    "rounded": "There is nothing to do as a rule.",
+    "rounded": "Usually, there is nothing to do.",
     "rescaled": "Nothing needs to be done if you search by cosine.",
     "rotated": "Old and new vectors must not be mixed. Map one of them: relscope migrate OLD NEW --export.",
     "cut": "Cut the old vectors as well, or store the whole ones: both lengths must not be mixed.",
@@ -607,7 +607,7 @@ class Change(Reported):
             ["largest change between two anchors", short(self.gram_apart), "", ""],
             ["length, new ÷ old", short(self.scale), "", ""],
         ]
-        caption = f"{counted(self.n, 'anchor')}; chance: the highest value where they are paired at random"
+        caption = f"{counted(self.n, 'anchor')}; chance: the highest value of randomly paired anchors"
         if self.cosine is None:
             caption += f"; the width was {self.widths[0]:,} and is {self.widths[1]:,}"
         elif self.widths[0] != self.widths[1]:
@@ -620,7 +620,7 @@ class Change(Reported):
     @property
     def caution(self) -> str:
         lacks = f"{counted(self.missing, 'anchor')} of the passport were not found; " * bool(self.missing)
-        few = f"with fewer than {ENOUGH} a much changed recipe may look like another model; " * (
+        few = f"with fewer than {ENOUGH} anchors a much changed recipe may look like another model; " * (
             self.n < ENOUGH
         )
         return f"Compared on {counted(self.n, 'anchor')}: {lacks}{few}"[:-2] + "." if lacks or few else ""
@@ -721,7 +721,7 @@ def paired_anchors(
         got = f"{len(new):,} rows without ids" if by_order else f"{len(shared)} of their ids"
         raise SpaceError(
             f"{new.name!r}: expected all {len(passport.ids):,} anchors in the passport's order, or at least"
-            f" {FEWEST} by their ids, got {got}; embed the anchors again, or name their ids"
+            f" {FEWEST} of them by id, got {got}; embed the anchors again, or name their ids"
         )
     X, Y = (np.asarray(space.vectors[space.rows(shared)]) for space in (passport.space, new))
     if not np.linalg.norm(Y, axis=1).all():

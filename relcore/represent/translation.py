@@ -467,7 +467,7 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     units, k = unit_rows(anchors, mean), len(anchors)
     still = np.flatnonzero(~units.any(axis=1))
     if len(still) == k:
-        reason = f"expected points that differ in the {side} space, got {k} times the same one"
+        reason = f"expected points that differ in the {side} space, got {k} equal ones"
     elif len(still):
         reason = f"number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
     elif np.abs(units @ units[0]).min() > 1 - 1e-6:

@@ -224,7 +224,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int,
     n_left = os.fstat(file.fileno()).st_size - 8
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
-        raise Damaged("the file is cut short, or its header is")
+        raise Damaged("the file or its header is cut short")
     try:
         header = json.loads(file.read(length))
         expected, check, text = header.pop("__metadata__", {})[CHECKED].split(" ", 2)

@@ -341,7 +341,7 @@ class Store:
             self._above_limit = True
             needed = (self.limit_bytes + excess) / 1e9
             _log.warning(
-                "%s: running work uses %.3f GB, more than the limit of %.3f GB, which is exceeded meanwhile;"
+                "%s: running work uses %.3f GB, more than the limit of %.3f GB, ignored until it ends;"
                 " set %s to %.3f",
                 *(self.root, needed, self.limit_bytes / 1e9, environment.STORE_GB, needed),
             )

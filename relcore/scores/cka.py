@@ -255,8 +255,8 @@ class CkaSums:
         for side, sums in (("second", self.y), ("first", self.x)):
             if sums.offset > _FAR * sums.spread:
                 far = (
-                    f" The {side} space lies {sums.offset / sums.spread:,.0f} times its spread from zero, so"
-                    f" float32 has lost digits of what distinguishes its rows, for every score. {CENTRE}"
+                    f" The mean row of the {side} space is {sums.offset / sums.spread:,.0f} times as long as"
+                    f" the rows' spread, so for all scores float32 has lost digits of the rows. {CENTRE}"
                 )
         null = rv_null(self.x.sums, self.y.sums)
         facts = {"n": self.n, "null": null, "note": f"{note}{far}".strip()}

@@ -397,7 +397,7 @@ def _with_note(score: Score, neighbours: Neighbours) -> Score:
     if within - within.null.mean > 2 * max(beyond, within.null.high - within.null.mean):
         score.note = (
             f"Neighbours agree much more within the spaces (overlap {short(within)}) than across them"
-            f" ({short(across)}): they seem to have axes, or a centre, of their own, and this score needs"
+            f" ({short(across)}): the spaces seem to have different axes or centres, and this score needs"
             f" common ones. Compare relative rows, or use jaccard with convention='mutual'. {score.note}"
         ).rstrip()
     return score

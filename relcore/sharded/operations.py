@@ -234,11 +234,11 @@ class Runner:
             kept = len(result.ran) - result.computed
             lines.append(
                 f"{title}: {len(result.ran):,} shards{f', {kept:,} of them found in the store' * bool(kept)},"
-                f" {result.seconds:.1f} s, {rows / max(seconds, 1e-9):,.0f} rows a second and worker"
+                f" {result.seconds:.1f} s, {rows / max(seconds, 1e-9):,.0f} rows per second and worker"
             )
         if peaks := self.peaks:
             most = f"{max(peaks.values()):,.0f} MB"
-            lines.append(f"Most memory of a worker: {most}, of {len(peaks):,} processes")
+            lines.append(f"Largest memory of a worker: {most}, among {len(peaks):,} processes")
         return lines
 
 
@@ -449,8 +449,8 @@ def _few_classes(classes: Counter[str]) -> dict[str, int] | None:
 def _few(dropped: np.ndarray) -> np.ndarray:
     if len(dropped) > _MOST_DROPPED:
         raise SpaceError(
-            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in these shards and more"
-            " to come; leave them out when the shards are written"
+            f"expected at most {_MOST_DROPPED:,} zero vectors, got {len(dropped):,} in some shards; leave"
+            " zero vectors out when you write the shards"
         )
     return dropped
 

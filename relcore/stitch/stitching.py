@@ -81,7 +81,7 @@ class StitchSpec(Task["StitchResult"], kind="stitching", version=3, title="Stitc
     )
     test_ids: tuple[str, ...] = ()
     order: tuple[str, ...] = setting(
-        (), metavar="LABELS", help="Labels from low to high; errors are then counted in steps, too."
+        (), metavar="LABELS", help="Labels from low to high; errors are then also counted in steps."
     )
     settings: MethodSettings = MethodSettings()
 
@@ -154,9 +154,9 @@ class StitchResult(Reported):
 
     @property
     def tested(self) -> str:
-        """The number of test rows in words: ``"48 test rows"`` or ``"46 – 54 test rows a state"``."""
+        """The number of test rows in words: ``"48 test rows"`` or ``"46 – 54 test rows per state"``."""
         first, *_, last = sorted([len(run.truth) for run in self.runs] * 2)
-        return f"{first:,} test rows" if first == last else f"{first:,} – {last:,} test rows a state"
+        return f"{first:,} test rows" if first == last else f"{first:,} – {last:,} test rows per state"
 
     @property
     def untested(self) -> str:
@@ -164,7 +164,7 @@ class StitchResult(Reported):
         tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
         names = [name for number, name in enumerate(self.classes) if number not in tested]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        text = f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}."
+        text = f"Classes not tested, because all their rows are trained on: {quote(names[:3])}{more}."
         return text if names else ""
 
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
@@ -259,8 +259,8 @@ class StitchResult(Reported):
         )
         notes = [
             f"{self.tested}, no anchors; {anchors}; {states}; the diagonal is not stitched."
-            f"{f' All names of encoders also say {common!r}.' * bool(common)}",
-            f"The same answers, if labels were permuted: {permuted}.",
+            f"{f' All names of encoders also contain {common!r}.' * bool(common)}",
+            f"Score of the same answers, if labels are permuted: {permuted}.",
             self.untested,
         ]
         chart = StitchMatrix(spaces=tuple(spaces), digests=tuple(digests), stitching=self.spec, metric=metric)
@@ -629,7 +629,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     if show == "gap":
         most = max(float(np.nanmax(panel.values, initial=0.0)) for panel in panels)
         scale = 0.0, max(0.05, float(np.ceil(most * 20) / 20))
-        title = "steps of error more than not stitched" if metric == "mae" else f"{title} lost to stitching"
+        title = "error added by stitching, in steps" if metric == "mae" else f"{title} lost to stitching"
     elif metric == "mae":  # the scale begins with the worst value (palest) and ends with 0
         worst = max(float(np.nanmax(panel.values)) for panel in panels)
         scale = max(worst, result.chance("mae"), 0.1), 0.0

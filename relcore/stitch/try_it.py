@@ -138,8 +138,7 @@ def answers_of(
     if method not in stitching.spec.methods:
         titles = [METHODS[one].title for one in stitching.spec.methods]
         raise SpaceError(
-            f"method: expected one that was fitted, {quote(titles)}, got {method!r}; choose it for the"
-            " stitching"
+            f"method: expected a fitted one, {quote(titles)}, got {method!r}; choose it for the stitching"
         )
     usable = [number for number, row in enumerate(rows) if row is not None]
     if not usable:
@@ -210,7 +209,7 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
         rows = outputs[one_pass][encoder.spec.option("output")].astype(np.float32)
         if not np.isfinite(rows).all():
             raise SpaceError(
-                f"{name}: expected finite numbers for each item, got NaN or infinite; try another one"
+                f"{name}: expected finite numbers for each item, got NaN or infinite; try another item"
             )
         every.append(rows)
     return every
@@ -247,8 +246,8 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     entry = store.summary(spec.option("key"))
     if entry and entry.metadata["dataset_digest"] != dataset.digest:
         raise SpaceError(
-            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now, and"
-            " choose that"
+            f"{spec.name!r}: its dataset has changed since it was encoded; encode the current data,"
+            " and choose the new encoding"
         )
     if isinstance(encoder, TrainedEncoder):
         weights = trained_weights(encoder, dataset, store)
@@ -325,7 +324,7 @@ def matrices_of(answers: Answers) -> Matrices:
     )
     leaders, count, n = answers.verdict()
     each, most = " each" if len(leaders) > 1 else "", " and ".join(leaders[:3])
-    verdict = f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
+    verdict = f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be stitched."
     alt = (
         f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} classifiers,"
         f" {METHODS[answers.method].title}: {verdict}"
@@ -336,7 +335,7 @@ def matrices_of(answers: Answers) -> Matrices:
 def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     top, agrees = answers.top(i, j), answers.agrees(i, j)
     if not top:
-        return "", "cannot be put together by this method: the widths differ"
+        return "", "this method cannot stitch spaces of different widths"
     name, own = (
         one if len(one) <= _LONGEST else one[: _LONGEST - 1] + "…"
         for one in (answers.answer(i, j), answers.answer(i, answers.own[i]))
@@ -349,7 +348,7 @@ def _cell(answers: Answers, i: int, j: int) -> tuple[str, str]:
     kind = "the encoder's own classifier, not stitched" if answers.own[i] == j else kind
     lines = [f"{name}: {short(share)}" for name, share in top]
     if answers.answer(i, j) == NONE:
-        lines.append("less sure than 95 % of its right answers to test rows")
+        lines.append("less sure than in 95 % of this pair's right answers to test rows")
     other = f" · own: {own}" if agrees is False else ""
     return f"{name}\n{short(top[0][1], 2)}{other}", "\n".join([*lines, kind])
 

@@ -201,7 +201,7 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
             got = f"{row:,}{' or more' * (row > self.n)}"
             raise SpaceError(
                 f"{self.name}: expected {self.n:,} rows, as announced, got {got}; try again while nothing"
-                " writes there, or restore it"
+                " writes to this store, or restore the store"
             )
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
@@ -250,7 +250,7 @@ def need_width(name: str, got: int, target: Target) -> None:
 def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> None:
     if exists and not (can_add and target.add):
         remedy = "choose another name" + ", or allow adding rows with --add" * can_add
-        raise SpaceError(f"{name}: expected a new place, got one that is there already; {remedy}")
+        raise SpaceError(f"{name}: expected a new place, got one that exists already; {remedy}")
 
 
 def open_index(place: StorePlace) -> VectorIndex:

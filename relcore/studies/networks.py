@@ -155,7 +155,7 @@ class Pruning(Study):
             return ""
         delta, omega = cells.idxmax()
         return (
-            f"Best of {int(cells.notna().sum())} settings, on the same runs, is δ = {general(delta)} with ω ="
+            f"The best of {int(cells.notna().sum())} settings on the same runs is δ = {general(delta)}, ω ="
             f" {omega}: the mean cosine to the true rows is {_at(table, (delta, omega), 'cosine')}; by chance"
             f" the best stays below {short(average(table, 'best by chance, high'))}."
         )
@@ -647,7 +647,8 @@ class SimilarityPerformance(Study):
     )
 
     reading = (
-        "Each point is a network. To the right it is more similar to the reference, further up more accurate."
+        "Each point is a network. Points to the right are more similar to the reference, higher points more"
+        " accurate."
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:

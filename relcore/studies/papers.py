@@ -439,7 +439,7 @@ HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does
 UNDECIDED = "pattern not decided"
 YES, NO, OPEN = "holds", "fails", "not decided"
 RULE = (
-    "Each row compares numbers and claims which is larger. Its comparisons on one data set are an experiment."
+    "Each row claims which numbers are larger. A row's comparisons on one data set are an experiment."
     " A comparison holds here if the 95 % interval of the difference is above zero, fails if it is below"
     " zero, and is not decided otherwise. Numbers of the same random states are compared by their differences"
     " if the run kept them, otherwise as if they were independent. The pattern holds if all comparisons hold,"

@@ -438,8 +438,8 @@ def study_of(kind: str) -> Study:
     """The study with this name. Raises a SpaceError for an unknown name."""
     if kind in FORMER_STUDIES:
         now = FORMER_STUDIES[kind]
-        now = f"now it is part of {now!r}" if now else "its numbers are on Papers"
-        raise SpaceError(f"study {kind}: version 0.1.0 of Relscope opens it; {now}")
+        now = f"now it is part of {now!r}" if now else "Papers shows its numbers"
+        raise SpaceError(f"study {kind}: only version 0.1.0 of Relscope opens it; {now}")
     if kind in PLUGIN_STUDIES and kind not in STUDIES:
         raise SpaceError(
             f"study {kind}: expected the package relscope-studies, which has it, got none; install the folder"

@@ -189,9 +189,9 @@ class Universe(Reported):
         known = self.accuracy[~np.isnan(self.accuracy)]
         if not len(known):
             return (
-                f"Too few sure pairs to say how alike these models are: {FEWEST_ROWS} held-out ones are"
-                f" needed, here are {len(self.test_ids):,}. They are a fifth of the shared rows; of links,"
-                f" only confirmed ones count. Share or confirm some {6 * FEWEST_ROWS} rows."
+                f"Too few sure pairs to say how alike these models are: {FEWEST_ROWS} held-out pairs are"
+                f" needed, here are {len(self.test_ids):,}. A fifth of the shared rows is held out; of links,"
+                f" only confirmed ones count. Share or confirm about {6 * FEWEST_ROWS} rows."
             )
         share, chance, n = map(float, (known.mean(), self.table().chance.mean(), self.table().n.min()))
         same, by_chance = percent(share), f"(by chance {percent(chance)})"
@@ -219,11 +219,11 @@ class Universe(Reported):
             return f"{text}."
         least, most = scores.n.min(), scores.n.max()
         rows = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        text += f" and tested on {rows} others, each searched among these by cosine."
+        text += f" and tested on {rows} other rows, each searched among these by cosine."
         if len(scores) > 1:
             share, (low, high) = float(scores.accuracy.mean()), scores.accuracy.quantile([0, 1])
-            text += f" The same row: {percent(share)} is the mean of {len(scores):,} directions between two"
-            text += f" models, {percent(low)} to {percent(high)}"
+            text += f" The same row is nearest in {percent(share)} of cases, on average over {len(scores):,}"
+            text += f" directions between two models, {percent(low)} to {percent(high)}"
             low, high = share_interval(share, least)
             text += f" (95 % interval of the mean: {percent(low)} to {percent(high)})."
         if self.best_chance:
@@ -441,7 +441,7 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
     )
     rows: int = setting(10_000, low=FEWEST_ROWS, help="Fit on at most this many rows, drawn at random.")
     rounds: int = setting(
-        30, low=1, help="Most rounds of the fit, which ends earlier if the maps stop changing."
+        30, low=1, help="Maximum number of rounds. The fit ends earlier if the maps stop changing."
     )
     random_state: int = setting(0, low=0, help="Random state of the rows that are held out.")
 

@@ -32,6 +32,6 @@ def test_two_models_in_a_file_are_told_with_what_the_check_does_not_see(tmp_path
     assert at.selectbox[0].options == ["mixed"]  # the other file has too few rows
     assert any("holds vectors of two models" in one.value for one in at.markdown)
     told = [one.value for one in at.caption]
-    assert any("Parts do not show another prompt" in one for one in told)
+    assert any("Parts do not reveal another prompt" in one for one in told)
     assert "check.csv" in [one.key for one in at.get("download_button")]
     assert at.get("plotly_chart")

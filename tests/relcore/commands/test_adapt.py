@@ -41,7 +41,7 @@ def test_queries_and_corpus_are_mapped_and_again_refused(bridge, tmp_path, capsy
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 0
     capsys.readouterr()
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 2
-    assert "expected a new place, got one that is there already" in capsys.readouterr().err
+    assert "expected a new place, got one that exists already" in capsys.readouterr().err
     assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus", "--add"]) == 0
     with open_index(parse_place(lance)) as index:
         assert (index.n, index.width) == (80, 7)

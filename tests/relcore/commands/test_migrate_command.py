@@ -66,7 +66,7 @@ def test_thresholds_are_those_of_task_and_answers_give_verdict(run, refuse, vect
     assert found["verdict"]["option"] == "re-embed"
     assert found["verdict"]["clear"]
     told = refuse(*call, "--answers", "answers.json", "--random-state", "1")
-    assert "are these the vectors and settings" in told
+    assert "were other vectors or settings judged" in told
 
 
 def test_adapter_that_is_taken_away_is_one_that_was_scored(run, vectors, tmp_path):

@@ -140,5 +140,5 @@ def test_queries_without_judgements_are_a_log_that_gives_the_cost(judged):
     assert (found.price.n_queries, found.price.n_rows, alone.price) == (60, 700, None)
     assert [one.value for one in found.options] == [one.value for one in alone.options]
     assert f"60 queries need {found.price.need.rows} of 700 rows embedded" in found.verdict.sentence
-    with pytest.raises(SpaceError, match="expected queries by both models, got none"):
+    with pytest.raises(SpaceError, match="expected queries embedded by both models, got none"):
         CascadePrice(spaces=(SpaceSpec("file", "a.npz"),), migration=task).draw(alone)

@@ -130,7 +130,7 @@ def test_answers_after_the_end_or_about_other_rows_do_not_count(unjudged):
     result, ids = unjudged
     asked = questions(result, ids, "re-embed")
     assert [tally(asked, answered(asked, "keep", n)).n_answers for n in (9, MOST)] == [9, 9]
-    with pytest.raises(SpaceError, match="are these the vectors"):
+    with pytest.raises(SpaceError, match="were other vectors"):
         with_answers(result, ids, answered([replace(one, keep=one.other) for one in asked], "keep"))
 
 

@@ -128,7 +128,7 @@ def test_a_cascade_is_recommended_with_its_cost_and_only_where_it_saves(base, bo
     for more, option, told in (
         ({}, "cascade", "; a cascade embeds at most 20 rows per query;"),
         ({"n_corpus": 2000}, "keep", "a cascade saves nothing: 100 queries can embed all"),
-        ({"price": price}, "cascade", "60 queries need 900 of 5,000 rows embedded (18 %; another log as"),
+        ({"price": price}, "cascade", "60 queries need 900 of 5,000 rows embedded (18 %; another log of"),
     ):
         verdict = verdict_of(found, bootstrap, **settings, **more)
         assert verdict.option == option

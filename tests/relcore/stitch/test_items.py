@@ -61,7 +61,7 @@ def test_a_dataset_that_has_changed_gives_no_items(store, tmp_path):
     assert item_encoder(spec, store).dataset.item(1) == "second one"
     path.write_text("text,label\nsecond one,b\nthird one,a\n")
     with pytest.raises(
-        SpaceError, match="its dataset has changed since it was encoded; encode what is there now"
+        SpaceError, match="its dataset has changed since it was encoded; encode the current data"
     ):
         item_encoder(spec, store)
 

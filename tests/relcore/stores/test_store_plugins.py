@@ -91,7 +91,7 @@ def test_rows_go_in_and_come_out_equal(kind, tmp_path, request):
         assert found.ids == sorted(rows.ids)
         np.testing.assert_allclose(found.vectors, rows.vectors[order], atol=1e-6)
         assert found.payload == tuple(rows.payload[row] for row in order)
-        with pytest.raises(SpaceError, match="got one that is there already"):
+        with pytest.raises(SpaceError, match="got one that exists already"):
             write_index(place, in_blocks(rows), Target(N, WIDTH))
         with pytest.raises(SpaceError, match=f"rows of width {WIDTH}, as those that are there, got 4"):
             write_index(place, [made(3, 4)], Target(3, 4, add=True))

@@ -229,7 +229,7 @@ def test_a_few_rows_do_not_say_how_alike_models_are():
 
 def test_there_is_no_map_without_scores_or_without_distances():
     few = Universe.fit([space(TRUE[:60], name) for name in "abc"])
-    assert f"20 held-out ones are needed, here are {len(few.test_ids)}. They are a" in few.headline()
+    assert f"20 held-out pairs are needed, here are {len(few.test_ids)}. A fifth" in few.headline()
     assert few.report().tables[0].shown[1][-2:] == ("–", "–")
     equal = Universe.fit([space(TRUE, name) for name in "abc"])
     for universe in (few, equal):
