@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -522,13 +523,7 @@ def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) 
     SpaceError
         A column that is not there.
     """
-    found: list[Facet] = []
-    for column in columns:
-        facet = _facet(match, column, cells)
-        found += [facet] if facet else []
-        if len(found) == MOST_FACETS:
-            break
-    return tuple(found)
+    return tuple(islice(filter(None, (_facet(match, column, cells) for column in columns)), MOST_FACETS))
 
 
 def filter_columns(match: Match, tables: Sequence[str] = ()) -> list[str]:

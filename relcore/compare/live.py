@@ -469,12 +469,15 @@ class LiveComparison:
     def _cka(self, left_out: np.ndarray) -> float:
         where, numbers = self.where, self.where.put(left_out)
         removed = [where.get(rows[numbers]).astype(np.float64) for rows in self.held.all_units]
-        squares = {}
+        squares, n = {}, len(self.held.pair) - len(left_out)
         for pair, whole in self.held.moments_of_all.items():
-            products = _without(whole, [removed[side] for side in pair])
+            (X, Y), n = (
+                (removed[side] - mean for side, mean in zip(pair, whole.means, strict=True)),
+                whole.n - len(left_out),
+            )
+            products = whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n
             first, second = (self.sides[side].basis for side in pair)
             squares[pair] = float(np.sum((first.T @ products @ second) ** 2))
-        n = len(self.held.pair) - len(left_out)
         sides = [SpaceSums(squares[side, side], None, 0.0, 0.0) for side in (0, 1)]
         return float(CkaSums(n, squares[0, 1], *sides).value())
 
@@ -588,10 +591,3 @@ def why_not(pair: Match, projection: ProjectionSpec, reduction: ReductionSpec) -
 
 def _nearest_turn(products: np.ndarray) -> np.ndarray:
     return Engine("cpu").rotation(products)[0] if products.any() else np.eye(len(products))
-
-
-def _without(whole: Moments, removed: list[np.ndarray]) -> np.ndarray:
-    """The products (d, d') of centred rows, summed over all rows except the removed ones."""
-    (first, second), n = whole.means, whole.n - len(removed[0])
-    X, Y = removed[0] - first, removed[1] - second
-    return whole.products - X.T @ Y - np.outer(X.sum(axis=0), Y.sum(axis=0)) / n

@@ -910,7 +910,10 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         anchors = shared_anchors(self.anchors, source)
         partners = shared_anchors(self.partners or self.anchors, target)
         rows = source.rows(anchors), target.rows(partners)
-        directions = _directions(source, target, rows)
+        directions = (
+            unit_rows(space.vectors[own], mean_row(space.vectors))
+            for space, own in zip((source, target), rows, strict=True)
+        )
         audited = audit_pairs(*directions, self.false_share)
         report(1, 2, "scoring with and without the suspects")
         # Rows of both spaces that are in no anchor pair, but whose partners are known.
@@ -961,13 +964,6 @@ class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the
         after = relative(kept)
         scores[KEPT] = score_pair(*after, split, **settings)
         return scores, score_differences(before, after, split, **settings)
-
-
-def _directions(source: LatentSpace, target: LatentSpace, rows: Sequence[np.ndarray]) -> list[np.ndarray]:
-    return [
-        unit_rows(space.vectors[own], mean_row(space.vectors))
-        for space, own in zip((source, target), rows, strict=True)
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)

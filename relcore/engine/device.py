@@ -302,9 +302,10 @@ class TorchDevice:
         # next call. Rows that are too large to stay are copied block by block.
         if isinstance(X, self._torch.Tensor):
             return X[block]
-        if not self.can_cache(X):
-            return self.rows(np.asarray(X[block]))
         is_mapped = isinstance(X, MappedRows)
+        can_change = not is_mapped and not (isinstance(X, np.ndarray) and is_constant(X))
+        if can_change or 4 * X.size > self._room():
+            return self.rows(np.asarray(X[block]))
         if is_mapped:
             X.origin.need_unchanged()
         content, copy = content_of(X), self.all_on_device if is_mapped else self.rows
@@ -330,11 +331,6 @@ class TorchDevice:
 
     def largest(self, values: Array, k: int) -> np.ndarray:
         return self.get(values.topk(k).indices)
-
-    def can_cache(self, X: Rows) -> bool:
-        """Whether these rows stay on the device after they are copied there."""
-        can_change = not isinstance(X, MappedRows) and not (isinstance(X, np.ndarray) and is_constant(X))
-        return not can_change and 4 * X.size <= self._room()
 
     def _room(self) -> float:
         """The bytes that all spaces together may take on the device. They are RELSCOPE_GPU_GB; if it is not

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -170,8 +170,8 @@ class Neighbours:
         if m > 1:
             every = range(number_of_draws(m))
             if self.convention == "paper":  # compare query i with the list of query π(i), where π(i) ≠ i
-                overlap_after = permuted_overlap(self.first_lists, self.second_lists)
-                draws = np.array([overlap_after(derangement(m, rng)).mean() for _ in every])
+                moved = (self.second_lists[derangement(m, rng)] for _ in every)
+                draws = np.array([jaccard_rows(self.first_lists, lists).mean() for lists in moved])
                 # On average, a permutation of n rows keeps one row in its place, but these draws keep none.
                 draws += (self.overlap.mean() - draws.mean()) / len(self.target)
             else:
@@ -417,36 +417,6 @@ def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
     return shared / (together.shape[1] - shared)
-
-
-_SHARED_PAIRS = 10_000_000  # maximum number of pairs of lists with a common row; their counts take 160 MB
-
-
-def permuted_overlap(first: np.ndarray, second: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """A function of a permutation π (m,). It returns the Jaccard index of list i of `first` and list π(i) of
-    `second`, (m,). Both arguments are row numbers (m, k).
-
-    Few lists have a row in common, so all such pairs are counted once, by a sparse product.
-    """
-    (m, k), n = first.shape, 1 + int(max(first.max(), second.max()))
-    n_pairs = np.dot(
-        *(np.bincount(lists.ravel(), minlength=n).astype(np.float64) for lists in (first, second))
-    )
-    if n_pairs > _SHARED_PAIRS:
-        return lambda permutation: jaccard_rows(first, second[permutation])
-    from scipy import sparse
-
-    ends, ones = np.arange(0, m * k + 1, k), np.ones(m * k, np.int32)
-    lists = [sparse.csr_array((ones, one.ravel(), ends), shape=(m, n)) for one in (first, second)]
-    counts = (lists[0] @ lists[1].T).tocoo()
-    (rows, columns), shared_by_pair = counts.coords, counts.data
-
-    def overlap(permutation: np.ndarray) -> np.ndarray:
-        shared, drawn = np.zeros(m, np.int32), permutation[rows] == columns
-        shared[rows[drawn]] = shared_by_pair[drawn]
-        return shared / (2 * k - shared)
-
-    return overlap
 
 
 # The error of a mean overlap has a part that comes from the searched rows, because all queries search the

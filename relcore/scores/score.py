@@ -262,7 +262,6 @@ class GroupTest:
     z: np.ndarray
     p: np.ndarray
     half_width: np.ndarray
-    n_permutations: int
 
 
 def lowest_groups(
@@ -322,7 +321,7 @@ def lowest_groups(
     z, rng = standardised(mean), np.random.default_rng(random_state)
     lowest = np.sort([standardised(means(rng.permutation(values))).min() for _ in range(n_permutations)])
     as_low = np.searchsorted(lowest, z, side="right")
-    return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error, n_permutations)
+    return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error)
 
 
 @dataclass(frozen=True)

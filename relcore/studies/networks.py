@@ -275,34 +275,18 @@ class BestCellChance:
     cells. A permutation is a single cycle, so that no row keeps its partner.
     """
 
-    _at_once = 16  # maximum number of cells, and of permutations of the true rows, in memory at once
-
     def __init__(self, true: np.ndarray, n_permutations: int = 200, random_state: int = 0) -> None:
         rng = np.random.default_rng(random_state)
         orders = [rng.permutation(len(true)) for _ in range(n_permutations)]
-        self._partners = [order[np.argsort(np.roll(order, 1))] for order in orders]
-        self._true = true
-        self._waiting: list[np.ndarray] = []
-        self._best = np.full(n_permutations, -np.inf)
+        self._true, self._best = true, np.full(n_permutations, -np.inf)
+        self._partners = np.stack([order[np.argsort(np.roll(order, 1))] for order in orders], axis=1)
 
     def add(self, decoded: np.ndarray) -> None:
-        self._waiting.append(decoded.ravel())
-        if len(self._waiting) == self._at_once:
-            self._compare()
+        cosines = np.take_along_axis(decoded @ self._true.T, self._partners, axis=1)
+        self._best = np.maximum(self._best, cosines.mean(axis=0, dtype=np.float64))
 
     def null(self) -> ChanceLevel | None:
-        self._compare()
         return ChanceLevel.from_draws(self._best) if np.isfinite(self._best).all() else None
-
-    def _compare(self) -> None:
-        if not self._waiting:
-            return
-        cells, self._waiting = np.stack(self._waiting), []
-        for start in range(0, len(self._partners), self._at_once):
-            part = slice(start, start + self._at_once)
-            permuted = self._true[np.stack(self._partners[part])]
-            cosines = permuted.reshape(len(permuted), -1) @ cells.T / len(self._true)
-            self._best[part] = np.maximum(self._best[part], cosines.max(axis=1))
 
 
 def _judge(

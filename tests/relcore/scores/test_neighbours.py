@@ -13,7 +13,6 @@ from relcore.scores.neighbours import (
     find_neighbours,
     jaccard,
     mrr,
-    permuted_overlap,
 )
 from relcore.spaces.split import Split
 
@@ -137,14 +136,6 @@ def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, conventio
     # far out.
     assert null.high - np.quantile(real, 0.975) < (0.45 if convention == "paper" else 1) * real.std()
     assert np.quantile(real, 0.975) - null.high < 0.45 * real.std()
-
-
-@pytest.mark.parametrize("most_pairs", [0, neighbours._SHARED_PAIRS])
-def test_overlap_of_permuted_lists_is_counted_as_row_by_row(rng, monkeypatch, most_pairs):
-    monkeypatch.setattr(neighbours, "_SHARED_PAIRS", most_pairs)
-    first, second = (np.array([rng.choice(40, 5, replace=False) for _ in range(30)]) for _ in range(2))
-    order = rng.permutation(30)
-    np.testing.assert_array_equal(permuted_overlap(first, second)(order), overlaps(first, second[order]))
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)

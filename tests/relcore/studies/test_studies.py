@@ -168,14 +168,10 @@ def test_it_is_best_mean_cosine_over_random_partners(true, rng):
     assert [null.low, null.high] == pytest.approx(ends, abs=12 * np.sqrt(2) * error)
 
 
-def test_cells_that_agree_count_as_one_and_parts_as_whole(true, rng, monkeypatch):
-    cell, *others = decoded(rng, 6)
+def test_cells_that_agree_count_as_one(true, rng):
+    (cell,) = decoded(rng, 1)
     seven, single = chance_of(true, [cell] * 7), chance_of(true, [cell])
     assert [seven.low, seven.high] == pytest.approx([single.low, single.high], abs=1e-6)
-    whole = chance_of(true, others)
-    monkeypatch.setattr(BestCellChance, "_at_once", 2)
-    parts = chance_of(true, others)
-    assert [parts.low, parts.high] == pytest.approx([whole.low, whole.high], abs=1e-6)
     assert chance_of(true, []) is None
 
 
