@@ -157,7 +157,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
 def test_links_that_nobody_knows_are_confirmed_before_they_are_scored(make_rotated):
     session = choose(Session(None, make_rotated("q"), LINK), "have", "none")
     assert (
-        "about 4,000 rows of each space and models of the same kind; these have 150 and 150"
+        "about 4,000 rows of each space and models of the same kind; these spaces have 150 and 150"
         in session.captions
     )
     session.click("bootstrap.start")
