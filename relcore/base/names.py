@@ -148,14 +148,17 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
         return ((name, self[name].load()) for name in self.working())
 
 
-_SIMILARITIES = {
-    "cosine": Named("Cosine", ".represent.similarity:Cosine"),
-    "angular": Named("Angular", ".represent.similarity:Angular"),
-    "euclidean": Named("Euclidean", ".represent.similarity:Euclidean"),
-    "l1": Named("L1", ".represent.similarity:L1"),
-    "quantised": Named("Quantised", ".represent.similarity:Quantised"),
-}
-SIMILARITIES = Family("similarities", Named, _SIMILARITIES)
+SIMILARITIES = Family(
+    "similarities",
+    Named,
+    {
+        "cosine": Named("Cosine", ".represent.similarity:Cosine"),
+        "angular": Named("Angular", ".represent.similarity:Angular"),
+        "euclidean": Named("Euclidean", ".represent.similarity:Euclidean"),
+        "l1": Named("L1", ".represent.similarity:L1"),
+        "quantised": Named("Quantised", ".represent.similarity:Quantised"),
+    },
+)
 
 STRATEGIES = {
     "random": Named("Random", ".represent.similarity:at_random", "each row with equal probability"),
@@ -191,123 +194,131 @@ HEADS = {
     ),
 }
 
-_METHODS = {
-    "absolute": Method("absolute", ".represent.translation:identity_map"),
-    "relative": Method("relative", ".represent.translation:relative", heads="relative"),
-    "whitened": Method("relative, whitened", ".represent.translation:whitened", heads="whitened"),
-    "irp-pruned": Method("inverse, pruned", ".represent.translation:pruned_inverse"),
-    "irp-ridge": Method("inverse, ridge", ".represent.translation:ridge_inverse"),
-    "irp-whitened": Method("inverse, whitened", ".represent.translation:whitened_inverse"),
-    "procrustes": Method("Procrustes", ".represent.translation:procrustes", knows="both"),
-    "least-squares": Method("least squares", ".represent.translation:least_squares", knows="both"),
-    "affine": Method("affine", ".represent.translation:affine", knows="both"),
-}
-METHODS = Family("methods", Method, _METHODS, knows="both")
+METHODS = Family(
+    "methods",
+    Method,
+    {
+        "absolute": Method("absolute", ".represent.translation:identity_map"),
+        "relative": Method("relative", ".represent.translation:relative", heads="relative"),
+        "whitened": Method("relative, whitened", ".represent.translation:whitened", heads="whitened"),
+        "irp-pruned": Method("inverse, pruned", ".represent.translation:pruned_inverse"),
+        "irp-ridge": Method("inverse, ridge", ".represent.translation:ridge_inverse"),
+        "irp-whitened": Method("inverse, whitened", ".represent.translation:whitened_inverse"),
+        "procrustes": Method("Procrustes", ".represent.translation:procrustes", knows="both"),
+        "least-squares": Method("least squares", ".represent.translation:least_squares", knows="both"),
+        "affine": Method("affine", ".represent.translation:affine", knows="both"),
+    },
+    knows="both",
+)
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # the defaults
 
-_METRICS = {
-    "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),
-    "mrr": MetricName("MRR", ".scores.comparison:MeanReciprocalRank", of=("pair",)),
-    "class agreement": MetricName(
-        "class agreement",
-        ".scores.comparison:ClassAgreement",
-        "share of rows for which most nearest neighbours in the other space are of the row's class",
-        of=("pair",),
-        needs=("labels",),
-    ),
-    "cosine": MetricName("cosine", ".scores.comparison:MeanCosine", of=("pair",)),
-    "cka": MetricName(
-        "linear CKA",
-        ".scores.comparison:LinearCKA",
-        "similarity of the absolute spaces' Gram matrices, 0 to 1",
-    ),
-    "debiased cka": MetricName(
-        "debiased CKA",
-        ".scores.comparison:DebiasedCKA",
-        "linear CKA without the bias of few rows: the chance level is 0",
-        of=("spaces",),
-    ),
-    "relative cosine": MetricName(
-        "relative cosine",
-        ".compare.scoring:RelativeCosine",
-        "mean cosine of paired rows relative to the anchors",
-        of=("spaces",),
-        needs=("anchors", "projection"),
-    ),
-    "mutual knn": MetricName(
-        "mutual kNN",
-        ".scores.comparison:MutualKNN",
-        "share of a row's nearest neighbours that are the same in both absolute spaces",
-        of=("spaces",),
-        needs=("k", "n_queries"),
-    ),
-    # Measures from the literature. Each is a `scores.measures.Measure`; docs/measures.md lists them.
-    "svcca": MetricName(
-        "SVCCA",
-        ".scores.measures:SVCCA",
-        "mean canonical correlation of the principal axes with 99 % of the variance",
-        of=("more",),
-    ),
-    "pwcca": MetricName(
-        "PWCCA",
-        ".scores.measures:PWCCA",
-        "mean canonical correlation, each weighted by the share of the space that its axis explains",
-        of=("more",),
-    ),
-    "gulp": MetricName(
-        "GULP", ".scores.measures:GULP", "agreement of ridge regressions on the two spaces", of=("more",)
-    ),
-    "rsa": MetricName(
-        "RSA", ".scores.measures:RSA", "rank correlation of the distances between rows", of=("more",)
-    ),
-    "kernel cka": MetricName(
-        "RBF CKA",
-        ".scores.measures:KernelCKA",
-        "CKA with Gaussian kernels, so near rows count most",
-        of=("more",),
-    ),
-    "angular cka": MetricName(
-        "angular CKA", ".scores.measures:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
-    ),
-    "procrustes": MetricName(
-        "Procrustes",
-        ".scores.measures:ProcrustesSimilarity",
-        "how close the rows are after the best rotation; the distance is √(2 − 2s)",
-        of=("more",),
-    ),
-    "angular shape": MetricName(
-        "angular shape", ".scores.measures:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
-    ),
-    "knn recall": MetricName(
-        "k-NN recall",
-        ".scores.measures:NeighbourRecall",
-        "share of a row's nearest neighbours that are the same in both spaces (mutual kNN of Huh et al.)",
-        of=("more",),
-        needs=("k",),
-    ),
-    "cycle knn": MetricName(
-        "cycle-kNN",
-        ".scores.measures:CycleKNN",
-        "share of rows that are neighbours of one of their neighbours in the other space",
-        of=("more",),
-        needs=("k",),
-    ),
-    "cknna": MetricName(
-        "CKNNA",
-        ".scores.measures:CKNNA",
-        "CKA, restricted to pairs of rows that are neighbours in both spaces",
-        of=("more",),
-        needs=("k",),
-    ),
-    "second-order cosine": MetricName(
-        "second-order cosine",
-        ".scores.measures:SecondOrderCosine",
-        "how similar a row's cosines to its neighbours are in the two spaces",
-        of=("more",),
-        needs=("k",),
-    ),
-}
-METRICS = Family("metrics", MetricName, _METRICS, of=("more",))
+METRICS = Family(
+    "metrics",
+    MetricName,
+    {
+        "jaccard": MetricName("Jaccard", ".scores.comparison:Jaccard", of=("pair",)),
+        "mrr": MetricName("MRR", ".scores.comparison:MeanReciprocalRank", of=("pair",)),
+        "class agreement": MetricName(
+            "class agreement",
+            ".scores.comparison:ClassAgreement",
+            "share of rows for which most nearest neighbours in the other space are of the row's class",
+            of=("pair",),
+            needs=("labels",),
+        ),
+        "cosine": MetricName("cosine", ".scores.comparison:MeanCosine", of=("pair",)),
+        "cka": MetricName(
+            "linear CKA",
+            ".scores.comparison:LinearCKA",
+            "similarity of the absolute spaces' Gram matrices, 0 to 1",
+        ),
+        "debiased cka": MetricName(
+            "debiased CKA",
+            ".scores.comparison:DebiasedCKA",
+            "linear CKA without the bias of few rows: the chance level is 0",
+            of=("spaces",),
+        ),
+        "relative cosine": MetricName(
+            "relative cosine",
+            ".compare.scoring:RelativeCosine",
+            "mean cosine of paired rows relative to the anchors",
+            of=("spaces",),
+            needs=("anchors", "projection"),
+        ),
+        "mutual knn": MetricName(
+            "mutual kNN",
+            ".scores.comparison:MutualKNN",
+            "share of a row's nearest neighbours that are the same in both absolute spaces",
+            of=("spaces",),
+            needs=("k", "n_queries"),
+        ),
+        # Measures from the literature. Each is a `scores.measures.Measure`; docs/measures.md lists them.
+        "svcca": MetricName(
+            "SVCCA",
+            ".scores.measures:SVCCA",
+            "mean canonical correlation of the principal axes with 99 % of the variance",
+            of=("more",),
+        ),
+        "pwcca": MetricName(
+            "PWCCA",
+            ".scores.measures:PWCCA",
+            "mean canonical correlation, each weighted by the share of the space that its axis explains",
+            of=("more",),
+        ),
+        "gulp": MetricName(
+            "GULP", ".scores.measures:GULP", "agreement of ridge regressions on the two spaces", of=("more",)
+        ),
+        "rsa": MetricName(
+            "RSA", ".scores.measures:RSA", "rank correlation of the distances between rows", of=("more",)
+        ),
+        "kernel cka": MetricName(
+            "RBF CKA",
+            ".scores.measures:KernelCKA",
+            "CKA with Gaussian kernels, so near rows count most",
+            of=("more",),
+        ),
+        "angular cka": MetricName(
+            "angular CKA", ".scores.measures:AngularCKA", "linear CKA as an angle, 1 − 2θ/π", of=("more",)
+        ),
+        "procrustes": MetricName(
+            "Procrustes",
+            ".scores.measures:ProcrustesSimilarity",
+            "how close the rows are after the best rotation; the distance is √(2 − 2s)",
+            of=("more",),
+        ),
+        "angular shape": MetricName(
+            "angular shape", ".scores.measures:AngularShape", "Procrustes as an angle, 1 − 2θ/π", of=("more",)
+        ),
+        "knn recall": MetricName(
+            "k-NN recall",
+            ".scores.measures:NeighbourRecall",
+            "share of a row's nearest neighbours that are the same in both spaces (mutual kNN of Huh et al.)",
+            of=("more",),
+            needs=("k",),
+        ),
+        "cycle knn": MetricName(
+            "cycle-kNN",
+            ".scores.measures:CycleKNN",
+            "share of rows that are neighbours of one of their neighbours in the other space",
+            of=("more",),
+            needs=("k",),
+        ),
+        "cknna": MetricName(
+            "CKNNA",
+            ".scores.measures:CKNNA",
+            "CKA, restricted to pairs of rows that are neighbours in both spaces",
+            of=("more",),
+            needs=("k",),
+        ),
+        "second-order cosine": MetricName(
+            "second-order cosine",
+            ".scores.measures:SecondOrderCosine",
+            "how similar a row's cosines to its neighbours are in the two spaces",
+            of=("more",),
+            needs=("k",),
+        ),
+    },
+    of=("more",),
+)
 
 STITCH_METRICS = {
     "accuracy": Named("accuracy"),
@@ -413,15 +424,19 @@ class IndexName(Named):
 
 
 # Places where vectors are stored. The name is the first part of an address such as ``lancedb:FOLDER#TABLE``.
-_INDEXES = {
-    "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", "npy"),
-    "parquet": IndexName(
-        "Parquet file", ".stores.index:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN", "parquet"
-    ),
-    "faiss": IndexName("faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", "faiss"),
-    "lancedb": IndexName("LanceDB", ".stores.index:LanceIndex", "lancedb:FOLDER#TABLE"),
-}
-INDEXES = Family("stores", IndexName, _INDEXES, private=True)
+INDEXES = Family(
+    "stores",
+    IndexName,
+    {
+        "npy": IndexName("NumPy file", ".stores.index:NpyIndex", "npy:FILE or FILE.npy", "npy"),
+        "parquet": IndexName(
+            "Parquet file", ".stores.index:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN", "parquet"
+        ),
+        "faiss": IndexName("faiss index", ".stores.index:FaissFile", "faiss:FILE or FILE.faiss", "faiss"),
+        "lancedb": IndexName("LanceDB", ".stores.index:LanceIndex", "lancedb:FOLDER#TABLE"),
+    },
+    private=True,
+)
 # Stores that need the package in plugins/stores. Without this package, an error says how to install it.
 PLUGIN_STORES = ("chroma", "milvus", "pgvector", "qdrant")
 
@@ -435,27 +450,31 @@ REDUCTIONS = {
 
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
 
-_ENCODERS = {
-    "small-vision": Named(
-        "Small networks, trained here",
-        ".encoders.vision:SmallVision",
-        "or only one of them: mlp, cnn, residual, vit",
-    ),
-    "pixels": Named("Pixels and edges", ".encoders.encoder:PixelComponents"),
-    "distorted-vision": Named("Small networks, distorted pictures", ".encoders.vision:DistortedVision"),
-    "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
-    "pretrained-vision": Named(
-        "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"
-    ),
-    "minilm": Named("MiniLM", ".encoders.transformers:MiniLM"),
-    "tfidf-svd": Named("TF-IDF + SVD", ".encoders.sentences:TfidfSvd", "or tfidf"),
-    "pooled-words": Named("Pooled word vectors", ".encoders.sentences:PooledWords", "or words"),
-    "pretrained-text": Named(
-        "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
-    ),
-    "onnx-text": Named("ONNX model", ".encoders.sentences:OnnxText", "or onnx, of a folder"),
-}
-ENCODERS = Family("encoders", Named, _ENCODERS, private=True)
+ENCODERS = Family(
+    "encoders",
+    Named,
+    {
+        "small-vision": Named(
+            "Small networks, trained here",
+            ".encoders.vision:SmallVision",
+            "or only one of them: mlp, cnn, residual, vit",
+        ),
+        "pixels": Named("Pixels and edges", ".encoders.encoder:PixelComponents"),
+        "distorted-vision": Named("Small networks, distorted pictures", ".encoders.vision:DistortedVision"),
+        "swept-vision": Named("Swept networks, trained here", ".encoders.vision:SweptVision"),
+        "pretrained-vision": Named(
+            "Pretrained model", ".encoders.transformers:PretrainedVision", "or its folder or hub name"
+        ),
+        "minilm": Named("MiniLM", ".encoders.transformers:MiniLM"),
+        "tfidf-svd": Named("TF-IDF + SVD", ".encoders.sentences:TfidfSvd", "or tfidf"),
+        "pooled-words": Named("Pooled word vectors", ".encoders.sentences:PooledWords", "or words"),
+        "pretrained-text": Named(
+            "Pretrained model", ".encoders.transformers:PretrainedText", "or its folder or hub name"
+        ),
+        "onnx-text": Named("ONNX model", ".encoders.sentences:OnnxText", "or onnx, of a folder"),
+    },
+    private=True,
+)
 
 # Figure, as recipes name it → the `Recipe` that draws it.
 FIGURES = {
@@ -543,44 +562,48 @@ class StudyName(Named):
     topic: str = "More questions"
 
 
-_STUDIES = {
-    "similarity-performance": StudyName(
-        "Similarity to a reference",
-        ".studies.networks:SimilarityPerformance",
-        "Do networks that resemble a good one perform well?",
-        "Moschella et al. 2023, Figs. 3 and 8",
-        "What does similarity tell?",
-    ),
-    "anchor-count": StudyName(
-        "Number of anchors",
-        ".studies.networks:AnchorCount",
-        "How many anchors does it take?",
-        "Moschella et al. 2023, Fig. 6",
-        "How many anchors?",
-    ),
-    "trained-count": StudyName(
-        "Number of anchors, trained",
-        ".studies.networks:TrainedCount",
-        "How many anchors does a network trained on relative rows need?",
-        "Moschella et al. 2023, Fig. 6, left",
-        "How many anchors?",
-    ),
-    "training": StudyName(
-        "Training on relative rows",
-        ".studies.networks:TrainingRelative",
-        "Does training on relative representations cost accuracy?",
-        "Moschella et al. 2023, Table 2",
-        "Does stitching work?",
-    ),
-    "pruning": StudyName(
-        "δ × ω of the pruned inverse",
-        ".studies.networks:Pruning",
-        "Which δ and ω recover the rows of another encoder best?",
-        "Maiorca et al. 2024, Figs. 3 and 6",
-        "Which settings?",
-    ),
-}
-STUDIES = Family("studies", StudyName, _STUDIES, private=True)
+STUDIES = Family(
+    "studies",
+    StudyName,
+    {
+        "similarity-performance": StudyName(
+            "Similarity to a reference",
+            ".studies.networks:SimilarityPerformance",
+            "Do networks that resemble a good one perform well?",
+            "Moschella et al. 2023, Figs. 3 and 8",
+            "What does similarity tell?",
+        ),
+        "anchor-count": StudyName(
+            "Number of anchors",
+            ".studies.networks:AnchorCount",
+            "How many anchors does it take?",
+            "Moschella et al. 2023, Fig. 6",
+            "How many anchors?",
+        ),
+        "trained-count": StudyName(
+            "Number of anchors, trained",
+            ".studies.networks:TrainedCount",
+            "How many anchors does a network trained on relative rows need?",
+            "Moschella et al. 2023, Fig. 6, left",
+            "How many anchors?",
+        ),
+        "training": StudyName(
+            "Training on relative rows",
+            ".studies.networks:TrainingRelative",
+            "Does training on relative representations cost accuracy?",
+            "Moschella et al. 2023, Table 2",
+            "Does stitching work?",
+        ),
+        "pruning": StudyName(
+            "δ × ω of the pruned inverse",
+            ".studies.networks:Pruning",
+            "Which δ and ω recover the rows of another encoder best?",
+            "Maiorca et al. 2024, Figs. 3 and 6",
+            "Which settings?",
+        ),
+    },
+    private=True,
+)
 
 FAMILIES: tuple[Family[Any], ...] = (SIMILARITIES, METHODS, METRICS, FORMATS, INDEXES, ENCODERS, STUDIES)
 

@@ -295,9 +295,6 @@ class _PretrainedRows:
         self.prepare = _preparer(spec, folder)
         self.batches = TorchBatches(self._forward, self.device)
 
-    def _forward(self, items: list) -> dict[str, torch.Tensor]:
-        raise NotImplementedError
-
     def _pooled_output(self, **inputs: Any) -> dict[str, torch.Tensor]:
         matrix = getattr(self.pooled(**inputs), "pooler_output", None)
         if matrix is None:

@@ -427,7 +427,6 @@ class DistortedVision(SmallVision):
     epochs: int = setting(36, low=1, high=1000)
 
 
-_TITLES = {"mlp": "Swept MLP", "cnn": "Swept CNN"}
 _VALIDATION = 0.15  # share of the rows for validation, of those that are not held out
 
 
@@ -456,7 +455,7 @@ class SweptVision(_Classifier):
 
     @property
     def title(self) -> str:
-        return f"{_TITLES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
+        return f"Swept {NAMES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
 
     def train(
         self, dataset: Dataset, report: Progress, watch: Callable[[np.ndarray], None] | None = None
