@@ -242,5 +242,5 @@ def read_at_most(path: Path, most: int, what: str) -> bytes:
     size = regular_file(path).stat().st_size
     if size > most:
         got = f"{size >> 20:,} MB; is it the right file?"
-        raise SpaceError(f"{str(path)[:200]}: expected {what} of at most {most >> 20} MB, got {got}")
+        raise SpaceError(f"{path.name}: expected {what} of at most {most >> 20} MB, got {got}")
     return path.read_bytes()
