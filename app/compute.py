@@ -20,14 +20,7 @@ from relcore.base import access
 from relcore.base.errors import SpaceError
 from relcore.base.rows import MadeOnce
 from relcore.catalog import catalog
-from relcore.catalog.catalog import (
-    SpaceSpec,
-    chosen_rows,
-    kept_ids,
-    unscored_ids,
-    with_kept,
-    with_unscored,
-)
+from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, chosen_rows, listed, with_kept, with_unscored
 from relcore.catalog.row_tables import TableColumns, is_pairing_unknown
 from relcore.compare import columns, scene
 from relcore.compare.columns import neighbour_agreement
@@ -156,10 +149,10 @@ def _readable(spec: SpaceSpec) -> tuple[SpaceSpec, Stamps]:
 @cached(24, "Reading the space …", key=_readable)
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space that a spec describes. A file that has changed is read again."""
-    if removed := unscored_ids(spec):
+    if removed := listed(spec, UNSCORED):
         space = load_space(with_unscored(spec, ()))
         return space.with_columns(ids=mark_unscored(space.ids, removed))
-    if kept := kept_ids(spec):
+    if kept := listed(spec, KEPT):
         return chosen_rows(load_space(with_kept(spec, ())), kept)
     return catalog.load(spec)
 

@@ -17,7 +17,7 @@ from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import AccessContext, set_asker
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
-from relcore.catalog.catalog import SpaceSpec, unscored_ids, with_unscored
+from relcore.catalog.catalog import UNSCORED, SpaceSpec, listed, with_unscored
 from relcore.compare.columns import filter_columns
 from relcore.figures.scene import SELECTED_ROWS, Condition, column_title
 from relcore.maps.pane_maps import ViewSpec, default_view
@@ -227,7 +227,7 @@ def remove_suspects(ids: tuple[str, ...]) -> None:
     gone = set(ids) & set(present.anchors) - set(present.pinned)
     if gone:
         left = tuple(identifier for identifier in present.anchors if identifier not in gone)
-        marked = with_unscored(present.source, (*unscored_ids(present.source), *gone))
+        marked = with_unscored(present.source, (*listed(present.source, UNSCORED), *gone))
         changed = with_spaces(present, {present.source: marked}).with_anchors(left)
         guarded(set_workspace, f"remove {counted(len(gone), 'suspect')}", changed)
 

@@ -30,7 +30,7 @@ from relcore.base.environment import device_in_words, resolve
 from relcore.base.errors import NoCommonId, SpaceError
 from relcore.base.numbers import counted
 from relcore.base.records import last_part, without_paths
-from relcore.catalog.catalog import SpaceSpec, unscored_ids
+from relcore.catalog.catalog import UNSCORED, SpaceSpec, listed
 from relcore.engine.device import cached_size
 from relcore.files import selections
 from relcore.spaces.space import GuessedIds, Match
@@ -250,7 +250,7 @@ def _notes(workspace: Workspace, pair: Match) -> None:
         n = f"{len(pair.ids.marks):,}"
         st.caption(f":material/hub: Pairs found by Link. Only the {n} confirmed ones are scored.")
     ends = workspace.source, workspace.target
-    if removed := {one for end in ends for one in unscored_ids(end)}.intersection(pair.ids):
+    if removed := {one for end in ends for one in listed(end, UNSCORED)}.intersection(pair.ids):
         rows = counted(len(removed), "removed suspect is", "removed suspects are")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f":material/visibility_off: {rows} not scored on any page.", width="content")

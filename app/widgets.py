@@ -16,7 +16,7 @@ from relcore.base.access import all_uploads
 from relcore.base.names import STRATEGIES
 from relcore.base.numbers import counted
 from relcore.base.settings import UNSET, Setting, settings_of
-from relcore.catalog.catalog import SpaceSpec, kept_ids, space_name, unscored_ids
+from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, space_name
 from relcore.compare.reports import ExactScores
 from relcore.represent.translation import ProjectionSpec
 from relcore.spaces.space import Match
@@ -58,9 +58,9 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
         ):
             # Add the folder, because checkpoints in different folders often have the same name.
             name = f"{Path(spec.name).parent.name}/{name}"
-        if rows := kept_ids(spec):
+        if rows := listed(spec, KEPT):
             name = f"{name} · {counted(len(rows), 'row')}"
-        if removed := unscored_ids(spec):
+        if removed := listed(spec, UNSCORED):
             name = f"{name} · {counted(len(removed), 'row')} not scored"
         plain = name
         while name in labels.values():

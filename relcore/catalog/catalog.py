@@ -578,10 +578,10 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     With `again` (for recipes), an encoding that the store lacks is computed again, also if it was renamed.
     Raises the errors of `need_access`, `load_words`, `load_space` and `load_encoding`.
     """
-    if removed := unscored_ids(spec):
+    if removed := listed(spec, UNSCORED):
         space = load(with_unscored(spec, ()), store, again)
         return space.with_columns(ids=mark_unscored(space.ids, removed))
-    if kept := kept_ids(spec):
+    if kept := listed(spec, KEPT):
         return chosen_rows(load(with_kept(spec, ()), store, again), kept)
     if again and spec.source == "encoding":
         encode_again(spec, store or Store())
@@ -589,7 +589,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
     if spec.source == "file":
         path = access.readable_path(spec.name)
         if "ignore" in options:
-            options["ignore"] = ignored_columns(spec)
+            options["ignore"] = listed(spec, "ignore")
         if "metadata" in options:
             options["metadata"] = access.readable_path(options["metadata"])
         return load_space(path, limit=spec.limit, store=store, **options)
@@ -616,15 +616,7 @@ def files_of(spec: SpaceSpec) -> tuple[str, ...]:
     return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
 
 
-def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
-    return _names_in_option(spec, "ignore", "columns")
-
-
 UNSCORED = "unscored"  # option of every spec: the ids of rows that an audit excluded from scores
-
-
-def unscored_ids(spec: SpaceSpec) -> tuple[str, ...]:
-    return _names_in_option(spec, UNSCORED, "ids")
 
 
 def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
@@ -634,10 +626,6 @@ def with_unscored(spec: SpaceSpec, ids: Iterable[str]) -> SpaceSpec:
 
 KEPT = "kept"  # option of every spec: the ids of the space's rows, if the user selected only some
 MOST_KEPT = 20_000
-
-
-def kept_ids(spec: SpaceSpec) -> tuple[str, ...]:
-    return _names_in_option(spec, KEPT, "ids")
 
 
 def with_kept(spec: SpaceSpec, ids: Sequence[str]) -> SpaceSpec:
@@ -661,10 +649,12 @@ def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
     return space.take(space.rows(ids), f"{space.name}, {len(ids):,} rows")
 
 
-def _names_in_option(spec: SpaceSpec, option: str, what: str) -> tuple[str, ...]:
-    names = json_of(text, f"{option}: expected a list of {what}") if (text := spec.option(option)) else []
+def listed(spec: SpaceSpec, option: str) -> tuple[str, ...]:
+    """The ids in the option `KEPT` or `UNSCORED` of a spec, or the columns in its option "ignore"."""
+    expected = f"{option}: expected a list of {'columns' if option == 'ignore' else 'ids'}"
+    names = json_of(text, expected) if (text := spec.option(option)) else []
     if not isinstance(names, list) or {*map(type, names)} - {str}:
-        raise SpaceError(f"{option}: expected a list of {what} as JSON, got {spec.option(option)!r:.80}")
+        raise SpaceError(f"{expected} as JSON, got {text!r:.80}")
     return tuple(names)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
-from relcore.catalog.catalog import SpaceSpec, ignored_columns, load, numbered_spec
+from relcore.catalog.catalog import SpaceSpec, listed, load, numbered_spec
 from relcore.encoders.datasets import ItemRows, label_columns, load_dataset, table_ids
 from relcore.encoders.encoder import Dataset, DatasetSpec, dataset_place
 from relcore.files.columns import OPTIONS, Choices, Columns
@@ -145,7 +145,7 @@ def _table_and_roles(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns]
     if path.suffix.lower() not in SUFFIXES:
         return None
     chosen: dict[str, Any] = {name: value for name, value in spec.options if name in OPTIONS.values()}
-    choices = Choices(**chosen, ignore=ignored_columns(spec), encoding=spec.option("encoding") or "")
+    choices = Choices(**chosen, ignore=listed(spec, "ignore"), encoding=spec.option("encoding") or "")
     if spec.option("metadata"):
         table = open_table([path], choices.encoding)
         return lambda: table, table.roles(choices)

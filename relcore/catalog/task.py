@@ -16,7 +16,7 @@ from relcore.base.names import FIGURES, FORMER_FIGURES
 from relcore.base.records import need_plain
 from relcore.base.settings import check
 from relcore.base.version import __version__
-from relcore.catalog.catalog import SpaceSpec, kept_ids, load, load_encoding, put_space, unscored_ids
+from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load, load_encoding, put_space
 from relcore.runs.entries import Entry, StoreError, digest_of, plugins_in
 from relcore.runs.store import Context, Progress, Store, silent
 from relcore.spaces.space import LatentSpace
@@ -116,7 +116,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
         # A renamed space also has an option "key", but this is the key of its pairing.
-        changed = unscored_ids(spec) or kept_ids(spec)
+        changed = listed(spec, UNSCORED) or listed(spec, KEPT)
         as_stored = spec.source in ("encoding", "sample") and not changed
         stored = spec.option("key") if as_stored else ""
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))

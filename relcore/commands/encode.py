@@ -31,7 +31,7 @@ from relcore.catalog.catalog import (
     encode_job,
     encoding_job_key,
     encoding_specs,
-    ignored_columns,
+    listed,
     load,
     stored_encodings,
 )
@@ -521,7 +521,7 @@ def file_report(options: argparse.Namespace) -> Report:
     table = parts_of(path)[0] if path.is_dir() else path
     if len(specs) == 1 and table.suffix.lower() in TABLES:
         chosen = {name: value for name, value in specs[0].options if name.endswith("_column")}
-        roles = column_roles(regular_file(table), Choices(**chosen, ignore=ignored_columns(specs[0])))
+        roles = column_roles(regular_file(table), Choices(**chosen, ignore=listed(specs[0], "ignore")))
         rows = list(overview(roles))
         columns = pd.DataFrame(rows, columns=["column", "read_as", "why"])
         shown = Table("columns", columns, [("column", "read as", "why"), *rows])

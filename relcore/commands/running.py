@@ -31,13 +31,14 @@ from relcore.base.settings import UNSET, Setting, setting, settings_of
 from relcore.base.text import read_lines, visible
 from relcore.base.writing import write
 from relcore.catalog.catalog import (
+    UNSCORED,
     SpaceSpec,
     is_address,
+    listed,
     load,
     numbered_spec,
     put_pairing,
     renamed_spec,
-    unscored_ids,
     with_unscored,
 )
 from relcore.catalog.naming import SPACE_HELP, space_spec
@@ -379,7 +380,7 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
         # The rows of the target take the ids of their partners. Scores use only the pairs that the user gave.
         specs[1] = renamed_spec(specs[1], put_pairing(Store(), pairs, sure), f"{specs[1].name} · linked")
     if removed := suspects_of(options):
-        specs[0] = with_unscored(specs[0], (*unscored_ids(specs[0]), *removed))
+        specs[0] = with_unscored(specs[0], (*listed(specs[0], UNSCORED), *removed))
     return loaded_spaces(options, specs)
 
 

@@ -44,11 +44,10 @@ _PACKED, _FREE_WIDTH, _WIDE = ("_utf8", "_ends"), 1 << 26, 8
 _LONGEST_HEADER = 10_000  # maximum number of bytes of a .npy header
 
 
-def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+def npy_header(stream: BinaryIO, what: str, size: float = np.inf) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Return shape, Fortran order and dtype of the .npy at the stream's position. The stream then stands at
-    the first number."""
-    version = np.lib.format.read_magic(stream)
-    length, at = {1: 2, 2: 4, 3: 4}[version[0]], stream.tell()
+    the first number. With the `size` of a file, the numbers must be complete."""
+    length, at = {1: 2, 2: 4, 3: 4}[np.lib.format.read_magic(stream)[0]], stream.tell()
     if int.from_bytes(stream.read(length), "little") > _LONGEST_HEADER:
         raise ValueError("a header that is too long")
     stream.seek(at)
@@ -62,6 +61,11 @@ def npy_header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.d
         )
     if min(shape, default=0) < 0 or set(map(type, shape)) - {int} or dtype.itemsize == 0:
         raise ValueError(f"{dtype!s:.40} of shape {shape!s:.60}")
+    if size - stream.tell() < prod(shape) * dtype.itemsize:
+        raise SpaceError(
+            f"{what}: expected an array of shape {shape!s:.60} of {dtype!s:.40}, as its header says, got"
+            " fewer bytes: it was cut short; copy it again"
+        )
     return shape, fortran, dtype
 
 
@@ -70,7 +74,7 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
     complete and contain real numbers in C order."""
     stream.seek(0)
     try:
-        shape, fortran, dtype = npy_header(stream, what)
+        shape, fortran, dtype = npy_header(stream, what, size)
     except SpaceError:
         raise
     except Exception as error:  # parsing a Python literal can raise many kinds of errors
@@ -83,8 +87,6 @@ def npy_layout(stream: BinaryIO, size: int, what: str) -> tuple[tuple[int, int],
         raise SpaceError(
             f"{what}: expected rows of real numbers, one after the other, got {got}; save them as float32"
         )
-    if size - stream.tell() < shape[0] * shape[1] * dtype.itemsize:
-        raise cut_short(what, shape, dtype)
     return shape, dtype, stream.tell()
 
 
@@ -98,21 +100,6 @@ def npy_rows(stream: BinaryIO, m: int, shape: tuple[int, int], dtype: np.dtype, 
         return rows.astype(np.float32, copy=False)
 
 
-def cut_short(what: str, shape: tuple[int, ...], dtype: np.dtype) -> SpaceError:
-    return SpaceError(
-        f"{what}: expected an array of shape {shape!s:.60} of {dtype!s:.40}, as its header says, got fewer"
-        " bytes: it was cut short; copy it again"
-    )
-
-
-def _whole_header(stream: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """The header of an open .npy. Raises an error if fewer bytes follow than the header announces."""
-    shape, fortran, dtype = npy_header(stream, path.name)
-    if path.stat().st_size - stream.tell() < prod(shape) * dtype.itemsize:
-        raise cut_short(path.name, shape, dtype)
-    return shape, fortran, dtype
-
-
 class Npy(Format):
     """.npy files, which hold one matrix (n, d)."""
 
@@ -120,12 +107,12 @@ class Npy(Format):
 
     def describe(self, path: Path) -> Description:
         with path.open("rb") as stream:
-            shape = _whole_header(stream, path)[0]
+            shape = npy_header(stream, path.name, path.stat().st_size)[0]
         return Description({"": shape}, "") if len(shape) == 2 else Description()
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with path.open("rb") as stream:
-            shape, fortran, dtype = _whole_header(stream, path)
+            shape, fortran, dtype = npy_header(stream, path.name, path.stat().st_size)
             if len(shape) != 2 or 0 in shape:
                 raise SpaceError(
                     f"{path.name}: expected a matrix (n, d), got shape {shape!s:.60}; save the vectors again"
@@ -345,8 +332,8 @@ class Torch(Format):
         return tensors, texts
 
     def describe(self, path: Path) -> Description:
-        tensors = self._open(path, whole=False)[0]
-        return describe_matrices(path, {name: tuple(tensor.shape) for name, tensor in tensors.items()})
+        tensors = self._open(path, whole=False)[0].items()
+        return describe_matrices(path, {name: tuple(tensor.shape) for name, tensor in tensors})
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         import torch
@@ -568,7 +555,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         self._path, self._packed = path, path.stat().st_size
-        self._stream, self._unpacked = gzip.open(path), 0  # noqa: SIM115 - see close
+        self._stream, self._unpacked = gzip.open(path), 0  # noqa: SIM115 - closed with this object
 
     def readable(self) -> bool:
         return True
@@ -582,10 +569,6 @@ class _Unpacked(io.RawIOBase):
                 f"{readable(self._unpacked)}, nearly all of it the same; where you trust the file, unpack it"
             )
         return n
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 def _opened(path: Path) -> io.BufferedReader:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,10 +51,8 @@ class RowNumbers(Sequence[str]):
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """The row numbers (m,) of the ids; −1 for an unknown id, as in `pandas.Index.get_indexer`."""
-        rows = np.full(len(ids), -1, dtype=np.intp)
-        for place, identifier in enumerate(ids):
-            if isinstance(identifier, str) and _NUMBER.fullmatch(identifier):
-                rows[place] = int(identifier)
+        numbers = (isinstance(item, str) and _NUMBER.fullmatch(item) for item in ids)
+        rows = np.array([int(number[0]) if number else -1 for number in numbers], dtype=np.intp)
         return np.where(rows < self.n, rows, -1)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
@@ -410,12 +409,10 @@ class LatentSpace:
 
     @cached_property
     def _by_folded_id(self) -> dict[str, str]:
-        """The id for each case-folded form; "" if several ids have the same form."""
-        folded: dict[str, str] = {}
-        for identifier in self.ids:
-            key = identifier.casefold()
-            folded[key] = "" if key in folded else identifier
-        return folded
+        """The id for each case-folded form that only one id has."""
+        folded = [identifier.casefold() for identifier in self.ids]
+        times = Counter(folded)
+        return {key: item for key, item in zip(folded, self.ids, strict=True) if times[key] == 1}
 
     def as_written(self, ids: Sequence[str]) -> tuple[str, ...]:
         """The ids as they are written in this space. "Paris" becomes "paris" if that is the only id of the

@@ -360,10 +360,10 @@ def id_column(schema: Any) -> str:
 
 def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: int) -> StoredRows:
     rows = vectors_of([batch.column(vectors)], name, first, width)
-    numbers = map(str, range(first, first + len(rows)))
-    names = checked_ids(batch.column(ids).to_pylist(), name) if ids else list(numbers)
+    names = batch.column(ids).to_pylist() if ids else list(range(first, first + len(rows)))
     others = [column for column in batch.schema.names if column not in (vectors, ids)]
-    return StoredRows(names, rows, tuple(batch.select(others).to_pylist()) if others else ())
+    payload = tuple(batch.select(others).to_pylist()) if others else ()
+    return StoredRows(checked_ids(names, name), rows, payload)
 
 
 def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> Iterator[Any]:
@@ -383,13 +383,10 @@ def tables_of(name: str, blocks: Iterable[StoredRows], schema: Any = None) -> It
                 " rename them first"
             )
         if schema is None:  # a column without values has no known type, so it becomes text
-            whole = pa.Table.from_pylist(
-                [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
-            )
-            untyped = [pa.types.is_null(field.type) for field in whole.schema]
+            rows = [{key: item.get(key) for key in sorted(keys)} for item in block.payload]
             fields = [
-                pa.field(field.name, pa.string() if no_type else field.type)
-                for field, no_type in zip(whole.schema, untyped, strict=True)
+                field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+                for field in pa.Table.from_pylist(rows).schema
             ]
         else:
             fields = [field for field in schema if field.name not in (ID, VECTOR)]
@@ -544,8 +541,7 @@ class ParquetIndex(VectorIndex):
             yield StoredRows(block["ids"], block["vectors"], tuple(block["payload"]))
 
     def holding(self, ids: Sequence[str]) -> Iterator[StoredRows]:
-        asked = {"ids": list(ids), "facts": self._facts}
-        for block in confined.stream(parquet_holding, self.path, ARROW, **asked):
+        for block in confined.stream(parquet_holding, self.path, ARROW, ids=list(ids), facts=self._facts):
             yield StoredRows(block["ids"], block["vectors"])
 
     @classmethod
