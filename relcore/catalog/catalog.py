@@ -36,7 +36,7 @@ from relcore.encoders.encoder import (
     encoder_from_json,
 )
 from relcore.encoders.sentences import BUNDLED, load_words
-from relcore.files.formats import Description, suffix_of
+from relcore.files.formats import Description, in_blocks, suffix_of
 from relcore.files.reading import (
     FILE_OPTIONS,
     MAP_FROM,
@@ -49,7 +49,6 @@ from relcore.files.reading import (
 )
 from relcore.runs.entries import Entry, StoreError, Summary, digest_of
 from relcore.runs.store import Context, Progress, Store, in_use, silent
-from relcore.spaces import space as spaces
 from relcore.spaces.space import (
     AuditedIds,
     GuessedIds,
@@ -333,10 +332,7 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
     if 4 * math.prod(shape) < MAP_FROM:
         store.put(key, {"vectors": np.asarray(space.vectors), **arrays}, facts)
     else:
-        blocks = (
-            space.vectors[start : start + spaces.BLOCK_ROWS]
-            for start in range(0, len(space), spaces.BLOCK_ROWS)
-        )
+        blocks = (space.vectors[rows] for rows in in_blocks(len(space), 4 * space.dimension))
         store.put(key, arrays, facts, (blocks, shape))
 
 
@@ -878,8 +874,7 @@ def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
 def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
     """The spec of the same rows with row numbers as ids, so that two such spaces are paired by row order."""
     if spec.source == "file":
-        numbered = dict(with_unscored(spec, ()).options) | {"ids": "rows"}
-        return replace(spec, options=tuple(numbered.items()))
+        return replace(spec, options=tuple((dict(with_unscored(spec, ()).options) | {"ids": "rows"}).items()))
     if spec.source == "sample":
         raise SpaceError(
             f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the"

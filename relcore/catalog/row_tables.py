@@ -100,8 +100,7 @@ def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> li
     if same := [item for item in fit if stem.startswith(Path(item.name).stem)]:
         return same[-1:]
     bare = [item for item in fit if Path(item.name).suffix.lower() == ".npy"]
-    last = fit[-1:] if in_order or not bare else []
-    return list(dict.fromkeys((*bare, *last)))
+    return list(dict.fromkeys((*bare, *(fit[-1:] if in_order or not bare else ()))))
 
 
 def _with_metadata(spec: SpaceSpec, path: str) -> SpaceSpec:
@@ -128,8 +127,7 @@ def pairs_in_order(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) ->
 
 def is_pairing_unknown(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> bool:
     """Whether spaces are paired by row order alone, and the user has not confirmed that pairing."""
-    said = all(spec.option("ids") == "rows" for spec in specs)
-    return not said and pairs_in_order(specs, spaces)
+    return any(spec.option("ids") != "rows" for spec in specs) and pairs_in_order(specs, spaces)
 
 
 def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
@@ -254,11 +252,8 @@ def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
         if len(dataset) == len(space):
             items.append(Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind))
     if space.payload is not None and not any(dataset.kind == "texts" for dataset in items):
-        names = space.payload
-        before = Dataset(
-            lambda start, stop: list(names[start:stop]), space.ids, name=space.name, kind="texts"
-        )
-        items.append(before)
+        names = list(space.payload)
+        items.append(Dataset(lambda *rows: names[slice(*rows)], space.ids, name=space.name, kind="texts"))
     return items
 
 
@@ -276,8 +271,7 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     for role, kind in (("text", "texts"), ("pictures", "images")):
         if (place := columns.place(role)) is not None:
             rows = ItemRows(table, names[place], numbers)
-            make = rows.texts if role == "text" else rows.images
-            items.append(Dataset(make, space.ids, name=table.name, kind=kind))
+            items.append(Dataset(getattr(rows, kind), space.ids, name=table.name, kind=kind))
     return items
 
 

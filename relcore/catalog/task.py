@@ -13,7 +13,6 @@ from typing import Any, ClassVar, ForwardRef, Generic, TypeVar, get_args, get_or
 from relcore.base import records
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FIGURES, FORMER_FIGURES
-from relcore.base.records import need_plain
 from relcore.base.settings import check
 from relcore.base.version import __version__
 from relcore.catalog.catalog import KEPT, UNSCORED, SpaceSpec, listed, load, load_encoding, put_space
@@ -117,8 +116,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     for spec, space in zip(specs, spaces, strict=True):
         # A renamed space also has an option "key", but this is the key of its pairing.
         changed = listed(spec, UNSCORED) or listed(spec, KEPT)
-        as_stored = spec.source in ("encoding", "sample") and not changed
-        stored = spec.option("key") if as_stored else ""
+        stored = spec.option("key") if spec.source in ("encoding", "sample") and not changed else ""
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys
 
@@ -188,7 +186,7 @@ class SpacesRecipe(Recipe):
 def recipe_of(described: Any) -> Recipe:
     """The recipe that a JSON object describes. Raises a SpaceError for an unknown figure or invalid
     settings."""
-    need_plain(described, "recipe")
+    records.need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
     if isinstance(kind, str) and kind in FORMER_FIGURES:
         study = FORMER_FIGURES[kind]

@@ -180,8 +180,9 @@ class Process:
         self._connection, theirs = socket.socketpair()
         self._connection.settimeout(_SECONDS)
         self._answers = self._connection.makefile("rb")
-        paths = [str(item.absolute()) for item in (path, *others)]
-        request = msgspec.msgpack.encode([paths, list(libraries)])
+        request = msgspec.msgpack.encode(
+            [[str(item.absolute()) for item in (path, *others)], list(libraries)]
+        )
         with _lock, theirs:
             try:
                 socket.send_fds(start(), [request], [theirs.fileno()])

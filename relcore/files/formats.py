@@ -26,9 +26,7 @@ from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
 from relcore.files.columns import NO_CHOICES, Choices, Columns
 
-_MOST = 2**63 - 1
 _EXACT = 2.0**53  # float64 can hold every whole number up to this
-_WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
 _TEXTS = (datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
 
 
@@ -70,35 +68,6 @@ def _texts_of(values: Sequence[Any], where: str, what: str) -> list[str]:
     return texts
 
 
-def checked_counts(values: Sequence[Any], where: str) -> np.ndarray:
-    """The counts (n,) as int64, all at least 0.
-
-    Raises
-    ------
-    SpaceError
-        A value is not a whole number from 0 to 2⁶³ − 1. The message tells its row, counted from 1.
-    """
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise SpaceError(
-            f"{where}: expected a list of counts (n,), got shape {values.shape}; save one count per row"
-        )
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype.kind in "iu"
-        and len(values)
-        and 0 <= values.min() <= values.max() <= _MOST
-    ):
-        return values.astype(np.int64, copy=False)
-    counts = [_count(value) for value in _plain(values)]
-    if None in counts:
-        row = counts.index(None)
-        raise SpaceError(
-            f"{where}, row {row + 1}: expected whole numbers as counts, 0 to 2⁶³ − 1, got"
-            f" {_shown(_plain(values)[row])}; mend the cell, or leave the column out"
-        )
-    return np.array(counts, dtype=np.int64)
-
-
 def _plain(values: Sequence[Any]) -> list[Any]:
     return (
         values
@@ -117,10 +86,8 @@ def _text(value: Any, where: str, row: int, what: str) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, bytes | bytearray):
-        try:
+        with suppress(UnicodeDecodeError):
             return value.decode()
-        except UnicodeDecodeError:
-            pass
     elif isinstance(value, bool):
         if what == "a label":
             return str(value)
@@ -135,15 +102,6 @@ def _text(value: Any, where: str, row: int, what: str) -> str:
     raise SpaceError(
         f"{where}, row {row + 1}: expected {what} as {expected}, got {_shown(value)}; save the column as text"
     )
-
-
-def _count(value: Any) -> int | None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str):
-        value = int(value.partition(".")[0]) if _WHOLE.fullmatch(value := value.strip()) else None
-    fits = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return int(value) if fits and value == value // 1 else None
 
 
 def _shown(value: Any) -> str:
@@ -319,7 +277,6 @@ def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> s
 
 
 def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
-    """The description of a file with arrays of these shapes: its matrices and the default one."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
     with suppress(SpaceError):
         return Description(matrices, the_matrix(path, matrices, None))
@@ -327,7 +284,6 @@ def describe_matrices(path: Path, shapes: Mapping[str, Shape]) -> Description:
 
 
 def most_unpacked(path: Path, max_bytes: int) -> int:
-    """The largest number of bytes that a file or a folder may unpack to."""
     files = [path] if path.is_file() else path.rglob("*")
     return min(max_bytes, max(_FREE_BYTES, _MOST_TIMES * sum(file.stat().st_size for file in files)))
 

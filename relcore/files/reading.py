@@ -29,7 +29,6 @@ import numpy as np
 import pandas as pd
 
 from relcore.base import access
-from relcore.base.access import expand_home
 from relcore.base.errors import SpaceError, need_one_of, quote
 from relcore.base.names import FORMATS
 from relcore.base.records import read_file
@@ -47,7 +46,6 @@ from relcore.files.formats import (
     Request,
     Shape,
     check_size,
-    checked_counts,
     checked_ids,
     checked_labels,
     describe_all,
@@ -56,10 +54,9 @@ from relcore.files.formats import (
     suffix_of,
     usable_bytes,
 )
-from relcore.files.tables import MISSING, ColumnKind, table_of
 from relcore.runs.entries import StoreError, digest_of
 from relcore.runs.store import Store
-from relcore.spaces.space import LatentSpace, RowNumbers, need_distinct_ids
+from relcore.spaces.space import LatentSpace, RowNumbers, checked_counts, need_distinct_ids
 
 # Large files that stay on disk.
 
@@ -116,8 +113,7 @@ class OnDisk:
                 self.stamp.need_unchanged()
                 entry = self.store.mapped(key)
             if entry is not None and entry.arrays["vectors"].shape == shape:
-                parts = [entry.arrays["vectors"].view(np.ndarray)]
-                return self._rows(parts, "decoded", region, copied=True)
+                return self._rows([entry.arrays["vectors"].view(np.ndarray)], "decoded", region, copied=True)
         return None
 
     def _rows(self, parts: list[np.ndarray], *region: Any, copied: bool = False) -> MappedRows:
@@ -177,8 +173,6 @@ class FileOrigin(Origin):
 
 
 class JoinedOrigin(Origin):
-    """The source of rows that are mapped from several files."""
-
     def __init__(self, rows: list[MappedRows]) -> None:
         self._rows = rows
 
@@ -221,10 +215,10 @@ class ItemTable:
     def __init__(self, paths: Sequence[Path], encoding: str = "") -> None:
         first = paths[0]
         self.name, self.folder = first.name, first.parent
-        self._parts = [confined.Opened(table_of, path, ARROW, encoding=encoding) for path in paths]
+        self._parts = [confined.Opened(tables.table_of, path, ARROW, encoding=encoding) for path in paths]
         facts = [part.facts for part in self._parts]
         self.encoding: str = facts[0]["encoding"]
-        self.columns: dict[str, ColumnKind] = facts[0]["columns"]
+        self.columns: dict[str, tables.ColumnKind] = facts[0]["columns"]
         self.class_names: dict[str, Sequence[str]] = facts[0]["class_names"]
         if any(list(item["columns"]) != list(self.columns) for item in facts):
             raise SpaceError(
@@ -294,7 +288,7 @@ def _try_to_read(function: Callable[..., Any], path: Path, otherwise: Any, **arg
     return otherwise
 
 
-def first_kinds(path: Path) -> dict[str, ColumnKind]:
+def first_kinds(path: Path) -> dict[str, tables.ColumnKind]:
     """The kind of each column of a table, judged by its first rows; {} for a file that is no table."""
     return _try_to_read(tables.peek, path, ({}, True))[0]
 
@@ -406,7 +400,7 @@ def cell_content(item: Any, class_names: Sequence[str] | None) -> Any:
     """The content of a cell; None if it is empty. The number of a class is replaced by its name."""
     if class_names:
         item = class_names[item] if isinstance(item, int) and 0 <= item < len(class_names) else None
-    return None if isinstance(item, str) and item.strip() in MISSING else item
+    return None if isinstance(item, str) and item.strip() in tables.MISSING else item
 
 
 STATE = "state.json"
@@ -758,8 +752,7 @@ def _read(
     if regions and regions.parts:
         vectors, columns = file.mapped(regions), regions.columns
     elif regions:
-        unbounded = replace(request, max_bytes=1 << 62)
-        blocks = confined.stream(of.blocks, path, of.libraries, request=unbounded)
+        blocks = confined.stream(of.blocks, path, of.libraries, request=replace(request, max_bytes=1 << 62))
         vectors, columns = file.decoded(regions, blocks), regions.columns
     if vectors is None:
         blocks, n = confined.stream(of.blocks, path, of.libraries, request=request), 0
@@ -959,7 +952,7 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
         return
     if isinstance(path, str):
         raise SpaceError(f"{path!r:.200}: expected a path, got an address, where only shards are written")
-    expand_home(path)
+    access.expand_home(path)
     if path.suffix.lower() not in suffixes:
         got = path.suffix or "no suffix"
         raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {got!r}")

@@ -199,8 +199,7 @@ class Tables(Format):
         table = table_of(path, request.choices.encoding, request.limit)
         columns = table.roles(request.choices)
         columns.check(path.name)
-        places = {role: columns.place(role) for role in _TEXTS}
-        return table, columns, {role: place for role, place in places.items() if place is not None}
+        return table, columns, {role: columns.place(role) for role in _TEXTS if columns.places(role)}
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         table, columns, texts = self._open(path, request)
@@ -571,8 +570,7 @@ class DelimitedTable(_TextRows):
                 f"{self.path.name}, line {row.number}: expected {row.expected_columns} cells as in line"
                 f" {header}, got {row.actual_columns}; mend or remove the line"
             ) from None
-        whole = most is None or n < most
-        return pa.Table.from_batches(batches, schema), whole
+        return pa.Table.from_batches(batches, schema), most is None or n < most
 
     @property
     def schema(self) -> Any:
@@ -595,13 +593,11 @@ class DelimitedTable(_TextRows):
         texts = compute.utf8_trim_whitespace(cells)
         if self._decimal == ",":
             texts = compute.replace_substring_regex(texts, f"^{_COMMA}$", r"\1.\2")
-        is_missing = compute.is_in(texts, pa.array(MISSING))
-        texts = compute.if_else(is_missing, pa.scalar(None, pa.string()), texts)
+        texts = compute.if_else(compute.is_in(texts, pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
         n = len(texts) - texts.null_count
         if not n:  # NaN counts as a number; an empty cell does not
             is_empty = not compute.any(compute.not_equal(compute.utf8_trim_whitespace(cells), "")).as_py()
-            kind = "nothing" if is_empty else "numbers"
-            return compute.cast(texts, pa.float32()), ColumnValues(name, kind)
+            return compute.cast(texts, pa.float32()), ColumnValues(name, "nothing" if is_empty else "numbers")
         with suppress(pa.ArrowInvalid):
             numbers = compute.cast(texts, pa.float32())
             whole = compute.all(compute.match_substring_regex(texts, r"^[+-]?[0-9]+$")).as_py()
@@ -849,8 +845,7 @@ def _text_values(values: ColumnValues, cells: Any) -> ColumnValues:
         numbers = compute.match_substring_regex(texts, f"^({_NUMBER_TEXT})$")
         fractions = compute.and_(numbers, compute.match_substring_regex(texts, "[^0-9]"))
         if (row := compute.index(fractions, True).as_py()) >= 0:
-            note = _number_in_text(texts[row].as_py())
-            return ColumnValues(values.name, "mixed", note, f"row {row + 1}")
+            return ColumnValues(values.name, "mixed", _number_in_text(texts[row].as_py()), f"row {row + 1}")
         return ColumnValues(values.name, "text", whole=compute.all(numbers).as_py())
     return values
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from itertools import count
 from operator import attrgetter
@@ -34,6 +35,8 @@ from relcore.base.rows import (
 
 _NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+_WHOLE = re.compile(r"\+?\d{1,19}(\.0*)?", re.ASCII)
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -150,23 +153,40 @@ def need_distinct_ids(index: pd.Index, name: str) -> None:
         )
 
 
-def checked_counts(counts: Sequence[int], name: str) -> np.ndarray:
-    """The counts (n,) as int64, read-only. Raises a SpaceError if a count is negative, a fraction or beyond
-    int64."""
-    given = np.asarray(counts)
-    kind = given.dtype.kind
-    whole = kind in "iu" or (kind == "f" and np.array_equal(given, np.floor(given)))
-    if (
-        not whole
-        or given.ndim != 1
-        or (given < 0).any()
-        or (given >= (2.0**63 if kind == "f" else 2**63)).any()
-    ):
+def checked_counts(counts: Sequence[Any], name: str) -> np.ndarray:
+    """The counts (n,) as int64, all at least 0, read-only. Texts and fractions such as "3" and 3.0 are whole
+    numbers.
+
+    Raises
+    ------
+    SpaceError
+        A value is not a whole number from 0 to 2⁶³ − 1. The message tells its row, counted from 1.
+    """
+    if isinstance(counts, np.ndarray) and counts.ndim != 1:
         raise SpaceError(
-            f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round"
-            " or leave them out"
+            f"{name}: expected a list of counts (n,), got shape {counts.shape}; save one count per row"
         )
-    return read_only(given.astype(np.int64))
+    known = isinstance(counts, np.ndarray) and counts.dtype.kind in "iu" and len(counts)
+    if known and 0 <= counts.min() <= counts.max() <= _MOST:
+        return read_only(counts.astype(np.int64))
+    whole = [_count(value) for value in counts]
+    if None in whole:
+        row = whole.index(None)
+        got = "an empty cell" if counts[row] is None else f"{counts[row]!r:.40}"
+        raise SpaceError(
+            f"{name}, row {row + 1}: expected whole numbers as counts, 0 to 2⁶³ − 1, got {got}; mend the"
+            " cell, or leave the column out"
+        )
+    return read_only(np.array(whole, dtype=np.int64))
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        value = int(value.partition(".")[0]) if _WHOLE.fullmatch(value := value.strip()) else None
+    fits = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= _MOST
+    return int(value) if fits and value == value // 1 else None
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -385,8 +405,9 @@ class LatentSpace:
         origin.need_unchanged()
         known = origin.known_digest(of_columns)
         if known is None:
-            blocks = (block for _, block in self._stored.blocks())
-            known = digest_of_content(self._stored.shape, blocks, columns)
+            known = digest_of_content(
+                self._stored.shape, (rows for _, rows in self._stored.blocks()), columns
+            )
             origin.keep_digest(of_columns, known)
         return known
 

@@ -135,8 +135,7 @@ class Split:
             raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
         if n_queries is None or n_queries >= len(self.test):
             return self.test
-        keys = self._query_keys()
-        return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
+        return np.sort(self.test[np.argpartition(self._query_keys(), n_queries - 1)[:n_queries]])
 
     def _query_keys(self) -> np.ndarray:
         """The `row_keys` of the test rows, (t,). If most rows are test rows, the keys of all rows are cached

@@ -11,8 +11,9 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.files import tables
-from relcore.files.formats import checked_counts, checked_ids
+from relcore.files.formats import checked_ids
 from relcore.files.reading import load_space
+from relcore.spaces.space import checked_counts
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

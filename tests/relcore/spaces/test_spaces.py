@@ -87,7 +87,7 @@ def test_take_keeps_every_column_aligned():
         ),
         ({"ids": ["a", "b"]}, "expected 3 ids, one per row, got 2"),
         ({"ids": ["a", "b", "a"]}, "ids must be distinct, 1 occur more than once, first 'a'"),
-        ({"counts": [1, 2.5, 3]}, "expected one whole number from 0 .* per row as counts"),
+        ({"counts": [1, 2.5, 3]}, "row 2: expected whole numbers as counts, 0 to 2⁶³ − 1, got 2.5"),
         ({"ids": ["a", b"b", "c"]}, "row 2: expected ids as strings, got b'b'"),
     ],
 )
