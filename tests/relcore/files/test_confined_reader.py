@@ -53,7 +53,7 @@ def test_large_files_are_mapped_and_decoded_as_in_place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["crash", "fill_memory"])
 def test_crash_or_too_much_memory_is_one_error_and_next_file_is_read(name, path):
-    with pytest.raises(SpaceError, match=r"x\.faiss: expected a \.faiss file that can be read, got one"):
+    with pytest.raises(SpaceError, match=r"x\.faiss: expected a \.faiss file that can be read, got a file"):
         call(name, path)
     with pytest.raises(SpaceError, match=r"x\.faiss: expected a \.faiss file"):
         load_space(path)

@@ -62,7 +62,7 @@ def test_roles_before_reading(tmp_path, text, choices, expected):
     [
         ("w,x\na,1\nb,oops\nc,2\n", r"t\.csv, row 2, column 'x': expected a number, got 'oops'; .*ignore"),
         ("w,x,z\na,1,p\nb,2,q\nc,3,5\n", r"row 3, column 'z': expected text .*, got the number '5'; mend"),
-        ("a,b,x\np,q,1\n", r"t\.csv: expected one column of ids, got 'a', 'b'; choose it with id_column"),
+        ("a,b,x\np,q,1\n", r"t\.csv: expected one column of ids, got 'a', 'b'; choose ids with id_column"),
         ("w,x,x\na,1,2\n", r"expected distinct column names, got 'x' .* \(columns 2, 3\); rename"),
         ("a,5,17\nb,1,2\n", r"line 1: expected the names .*, got numbers: 'a', '5', '17'; add a line"),
         ("id,x,count\na,1,\n", r"row 1: expected whole numbers as counts, .* got ''"),
