@@ -255,7 +255,7 @@ def _notes(workspace: Workspace, pair: Match) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f":material/visibility_off: {rows} not scored on any page.", width="content")
             back = {"key": "toolbar.score-again", "type": "tertiary", "icon": ":material/undo:"}
-            st.button("Score them again", on_click=session.score_again, **back)
+            st.button("Score these rows again", on_click=session.score_again, **back)
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")

@@ -35,7 +35,7 @@ def pickers(workspace: Workspace, pair: Match) -> None:
         if (items := items_of(workspace)) is not None:
             st.text_input(
                 "Find items",
-                placeholder="part of a sentence, or a label" if items.has_texts else "a label or an id",
+                placeholder="part of a text, or a label" if items.has_texts else "a label or an id",
                 key="anchors.find",
                 on_change=_find,
                 args=(pair, items),

@@ -197,7 +197,7 @@ def _diagnosis(diagnostics: AnchorDiagnostics) -> dict[str, str]:
 PARTS = {
     "sets": ("Named sets and lists", lists.named_sets),
     "diagnostics": ("Diagnostics", show_diagnostics),
-    "audit": ("Are there wrong pairs among them?", audit),
+    "audit": ("Are anchor pairs wrong?", audit),
 }
 
 

@@ -148,7 +148,7 @@ def _ask_with_a_file(key: str) -> None:
                 raise SpaceError(f"{path.name}: expected one row, got {len(vectors):,}; save it as (1, d)")
             st.session_state[_WAITING] = " ".join(map(str, vectors[0].tolist()))
 
-    with menu("Ask with a vector", key, icon=":material/upload_file:", type="tertiary") as is_open:
+    with menu("Search with a vector", key, icon=":material/upload_file:", type="tertiary") as is_open:
         if is_open:
             label = "A .npy file with one row, as wide as one of the spaces"
             st.file_uploader(label, type="npy", key=f"{key}.npy", on_change=session.guarded, args=(ask,))

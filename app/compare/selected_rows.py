@@ -95,7 +95,7 @@ def _uses(
         key="selection.keep",
     )
     st.button(
-        "Make a space of them",
+        "Make a space of these rows",
         icon=":material/crop:",
         help=too_many or "Adds both spaces again, with the selected rows only",
         disabled=bool(too_many) or len(rows) < 2,

@@ -156,5 +156,5 @@ def _draw_recipe_of_texts(passport: Passport, new: LatentSpace) -> None:
     tried = results.result_of(NameRecipe(), spaces=[space], label="Try recipes of MiniLM")
     if tried is not None:
         st.caption(
-            plain(f"Made by MiniLM with {tried.recipe}" if tried.recipe else "MiniLM has none that fits")
+            plain(f"Made by MiniLM with {tried.recipe}" if tried.recipe else "No recipe of MiniLM fits")
         )

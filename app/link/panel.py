@@ -240,7 +240,7 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
             known = sum(own in source.index and other in target.index for own, other in pairs)
             told = f"{counted(len(pairs), 'pair')}, {known:,} of them with ids of these spaces."
             if known < len(pairs):
-                return messages.warning(f"{told} Mend or remove the others.")
+                return messages.warning(f"{told} Mend or remove the other pairs.")
             st.caption(told if len(pairs) > 2 else "Three pairs or more are needed to start.")
             return pairs if len(pairs) > 2 else None
         file = st.file_uploader(

@@ -89,7 +89,7 @@ def _encodings(encodings: list[Summary]) -> None:
             key="store.remove",
             icon=":material/delete:",
             disabled=not chosen,
-            help="It can be encoded again.",
+            help="Removed data can be encoded again.",
             on_click=_remove,
             args=([entry.key for entry in chosen],),
         )

@@ -39,7 +39,7 @@ _AT_ONCE = 2.5  # processor seconds, imports included; a longer encoding waits f
 _MOST_READ = 1000  # number of rows read of a table; a language model encodes them within a minute
 MOST_PAIRS = 2000  # number of pairs, so that six methods take less than a second
 SHOWN = 60  # number of examples in the table
-_EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
+_EVERYDAY, _MINE, _SPACES = "Everyday sentences", "Your own list", "Spaces of this session"
 
 Columns = dict[str, DatasetSpec]  # language → the dataset of its sentences
 

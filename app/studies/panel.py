@@ -191,7 +191,7 @@ def control(runs: StudyRuns) -> None:
         if made:
             start |= {"type": "tertiary", "key": "studies.here", "args": (runs.start, queue(), True)}
             begun = n_here or standing.stopped
-            verb = f"Resume: {n_here:,} of {total} done" if begun else "Run them here"
+            verb = f"Resume: {n_here:,} of {total} done" if begun else "Run these here"
             st.button(
                 f"{verb}{_price(runs, own=True)}",
                 help="Computes these runs again here, in place of Relscope's. You can stop and resume.",
