@@ -6,7 +6,7 @@ import argparse
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from relcore.base.errors import SpaceError, need_one_of
 from relcore.base.names import FIGURES, METRICS
@@ -35,9 +35,6 @@ from relcore.engine.engine import need_k
 from relcore.represent.translation import REPRESENTATIONS
 from relcore.scores.comparison import LIVE_QUERIES, class_labels, metrics_of_a_pair, score_forms
 from relcore.spaces.space import match
-
-if TYPE_CHECKING:
-    from relcore.figures.export import Exportable
 
 
 @dataclass
@@ -103,16 +100,17 @@ def run_compare(options: argparse.Namespace) -> Report:
     settings |= {"n_queries": n_queries, "class_agreement": class_labels(pair) is not None}
     settings["metrics"] = metrics
 
-    def drawn() -> Exportable:  # drawing imports the maps, which are needed only for --recipe
-        recipe = FIGURES["scores"].load()(**settings, **pair_settings(inputs.specs, pair, anchors))
-        return recipe.draw(scores)
-
     scored = {form: by_metric for form, by_metric in scores.items() if by_metric}
     if not scored:
         raise SpaceError(
             "--metrics: expected scores that exist for these two spaces, got none; these two differ in"
             " width or lack labels: choose other scores"
         )
+
+    def drawn() -> Any:  # drawing imports the maps, which are needed only for --recipe
+        shared = pair_settings(inputs.specs, pair, anchors)
+        return FIGURES["scores"].load()(**settings, **shared).draw(scores)
+
     return comparison_report(scored, pair, anchors, {"scores": drawn})
 
 

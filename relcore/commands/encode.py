@@ -496,12 +496,18 @@ def run_available(options: argparse.Namespace) -> Report:
     entries = available(options.data)
     tables = []
     for where, title in _WHERE.items():
-        rows = [("space", "rows", "dimensions", "MB", "")]
-        for entry in entries:
-            if entry.where == where:
-                sizes = ("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension))
-                rows.append((entry.name, *sizes, f"{entry.size_bytes / 1e6:,.1f}", entry.description))
-        tables += [Table(shown=rows, title=title)] if len(rows) > 1 else []
+        rows = [
+            (
+                entry.name,
+                *("" if size is None else f"{size:,}" for size in (entry.n, entry.dimension)),
+                f"{entry.size_bytes / 1e6:,.1f}",
+                entry.description,
+            )
+            for entry in entries
+            if entry.where == where
+        ]
+        head = ("space", "rows", "dimensions", "MB", "")
+        tables += [Table(shown=[head, *rows], title=title)] if rows else []
     table = {
         name: [getattr(entry, name) for entry in entries]
         for name in ("name", "n", "dimension", "size_bytes", "where", "description")

@@ -244,8 +244,7 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
             if path is None or not path.exists():
                 raise SpaceError(f"{text!r:.200}: expected a file or folder, got a path where there is none")
             opened.append({"source": "folder", "name": str(path)})
-    root = str(Path(__file__).parents[2])
-    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    paths = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
     return {**os.environ, access.OPENED: json.dumps(opened), access.ENVIRONMENT: "1", "PYTHONPATH": paths}
 
 

@@ -178,8 +178,8 @@ def run_drift(options: argparse.Namespace) -> Report:
     task, gate = DriftCheck(**values_of(options, DriftCheck)), GATES[options.gate]
     inputs = spaces_of(options, (options.old, options.new))
     drift, (old, new) = inputs.result(task), inputs.specs
-    chart = inputs.chart("drift", drift, old=old, new=new, drift=task, thresholds=thresholds)
-    return drift_report(drift, drift.judged(thresholds), gate, chart)
+    charts = inputs.chart("drift", drift, old=old, new=new, drift=task, thresholds=thresholds)
+    return drift_report(drift, drift.judged(thresholds), gate, charts)
 
 
 @command(
@@ -202,8 +202,8 @@ def run_invert(options: argparse.Namespace) -> Report:
         ids, name = pair.ids[inversion.rows], f"{source}, recovered"
         write_space(LatentSpace(inversion.recovered, ids, name=name, labels=labels), options.output)
     recipe = RecoveryErrors(**pair_settings(inputs.specs, pair, anchors), inversion=inversion.spec)
-    chart = {"inversion-errors": partial(recipe.draw, inversion)}
-    return inputs.noted(inversion.report((source, target), **chart))
+    charts = {"inversion-errors": partial(recipe.draw, inversion)}
+    return inputs.noted(inversion.report((source, target), **charts))
 
 
 @dataclass

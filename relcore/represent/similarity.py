@@ -166,8 +166,9 @@ class Estimator:
         return X
 
     def _as_output(self, rows: np.ndarray, X: Any) -> np.ndarray:
-        """The output of `transform` for X: these rows as an array, or as a DataFrame if `set_output` says
-        so."""
+        """The output of `transform` for X: these rows as an array, or as a DataFrame if `set_output` says so.
+        Raises a SpaceError for NaN and infinity."""
+        need_finite(rows[:, 0])
         if getattr(self, "_sklearn_output_config", {}).get("transform") != "pandas":
             return rows
         index = X.index if isinstance(X, pd.DataFrame | LatentSpace) else None
@@ -562,9 +563,7 @@ class RelativeProjection(Estimator):
         have no fixed range. A vector that is zero after centring has cosine 0 to all anchors.
         """
         rows = self._check_width(X, by_block=True)
-        relative = self.similarity_.relative(rows, self.mean_)
-        need_finite(relative[:, 0])
-        return self._as_output(relative, X)
+        return self._as_output(self.similarity_.relative(rows, self.mean_), X)
 
 
 def _listed_or_matrix(anchors: Any) -> np.ndarray:

@@ -817,9 +817,8 @@ class ShardedPair(RowPair):
 
     def one_pass(self, plans: Sequence[Plan]) -> list[Sums]:
         together = Plans(tuple(plans), self.dropped, self._classes_of if self.labelled == "some" else -1)
-        key = keep(self.runner.store, together)
-        arrays = self.runner.run(BlockWork(key), self.parts, "compare").arrays
-        return SeveralSums.from_arrays(plans, arrays).each
+        work = BlockWork(keep(self.runner.store, together))
+        return SeveralSums.from_arrays(plans, self.runner.run(work, self.parts, "compare").arrays).each
 
 
 # Maps that are applied to rows before they are written. The map is stored once, and each worker fits it once.
@@ -838,8 +837,7 @@ class ProjectionMap:
 
     @cached_property
     def function(self) -> RowMap:
-        projection = self.spec.projection(self.whiten)
-        return projection.fit_from(self.mean, self.anchors, self.anchors).transform
+        return self.spec.projection(self.whiten).fit_from(self.mean, self.anchors, self.anchors).transform
 
 
 @dataclass(frozen=True, eq=False)
