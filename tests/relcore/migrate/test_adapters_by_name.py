@@ -107,6 +107,8 @@ def test_rotated_rows_of_any_length_are_found_and_unrelated_ones_as_by_chance(ad
 
 
 def test_adapters_of_version_0_2_0_that_are_gone_are_refused_and_left_out_of_curves():
-    with pytest.raises(SpaceError, match=r"adapter: expected one of .*got 'low-rank', which only version 0\.2\.0"):
+    with pytest.raises(
+        SpaceError, match=r"adapter: expected one of .*got 'low-rank', which only version 0\.2\.0"
+    ):
         Migration(adapter="low-rank")
     assert Migration(compared=("whitened", "procrustes", "ridge")).compared == ("whitened", "ridge")

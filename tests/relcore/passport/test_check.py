@@ -60,12 +60,6 @@ def test_two_models_are_found_and_their_rows_ranked_first(mixed):
     assert "about 2" in report.sentence
 
 
-def test_topics_of_one_model_are_no_alarm():
-    found = check(np.r_[FIRST(1200, 0), FIRST(900, 1), FIRST(60, 2), FIRST(240, 3)])
-    assert (found.verdict, found.report().facts["alarm"]) == ("nothing found", False)
-    assert found.slope > 0.4
-
-
 @pytest.mark.parametrize("state", [8, 11])
 def test_classes_with_equal_noise_along_all_axes_are_no_alarm(state):
     rng = np.random.default_rng(state)
