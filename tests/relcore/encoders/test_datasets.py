@@ -35,39 +35,34 @@ def test_digits_are_scikit_learns():
 
 
 def test_equal_content_equal_digest_and_every_part_counts():
-    def dataset(texts, ids="ab", labels=None, name="t"):
+    def digest(texts, ids="ab", labels=None, name="t"):
         return Dataset(
-            lambda start, stop: list(texts[start:stop]), list(ids), name=name, kind="texts", labels=labels
-        )
+            lambda a, b: list(texts[a:b]), list(ids), name=name, kind="texts", labels=labels
+        ).digest
 
-    digest = dataset(["x", "y"]).digest
-    assert dataset(["x", "y"], name="other").digest == digest
-    others = [
-        dataset(["x", "z"]),
-        dataset(["xy", ""]),
-        dataset(["x", "y"], "ac"),
-        dataset(["x", "y"], labels=["p", "q"]),
-    ]
-    assert len({digest, *(other.digest for other in others)}) == 5
+    same = digest("xy")
+    assert digest("xy", name="other") == same
+    others = digest("xz"), digest(["xy", ""]), digest("xy", "ac"), digest("xy", labels="pq")
+    assert len({same, *others}) == 5
 
 
-@pytest.mark.parametrize(("limit", "rows"), [(3, [0, 3, 4]), (9, [0, 1, 2, 3, 4, 5])])
-def test_a_limit_takes_of_every_class(limit, rows):
-    assert evenly(["p", "p", "p", "q", "r", "r"], limit).tolist() == rows
+def test_a_limit_takes_of_every_class():
+    rows = {3: [0, 3, 4], 9: [0, 1, 2, 3, 4, 5], None: [0, 1, 2, 3, 4, 5]}
+    assert {limit: evenly("pppqrr", limit).tolist() for limit in rows} == rows
 
 
 @pytest.mark.usefixtures("small_wikipedia")
 def test_longest_articles_and_so_many_sentences_each():
-    dataset = load_dataset(DatasetSpec("wikipedia", options=(("articles", 2), ("per_article", 2))))
+    def load(**options):
+        return load_dataset(DatasetSpec("wikipedia", options=tuple(options.items())))
+
+    dataset = load(articles=2, per_article=2)
     assert dataset.ids.tolist() == ["B/0", "B/1", "C/0", "C/1"]
     assert dataset.labels.tolist() == ["B", "B", "C", "C"]
     assert dataset.items(1, 3) == ["b two.", "c one."]
-    first = load_dataset(
-        DatasetSpec("wikipedia", options=(("articles", 1), ("fewest", 2), ("per_article", 1)))
-    )
-    assert first.ids.tolist() == ["B/0"]
+    assert load(articles=1, fewest=2, per_article=1).ids.tolist() == ["B/0"]
     with pytest.raises(SpaceError, match=r"expected at most the \d sentences of the longest article, got 9"):
-        load_dataset(DatasetSpec("wikipedia", options=(("fewest", 9),)))
+        load(fewest=9)
     assert load_dataset(DatasetSpec("wikipedia", limit=4)).ids.tolist() == ["B/0", "B/1", "A/0", "C/0"]
 
 

@@ -56,21 +56,10 @@ def test_latex_has_a_column_for_the_interval_and_one_for_the_chance_level():
     """A chance band beside a score would be read as its interval; no number is a negative zero, and a chance
     level of .0001 is not 0.
     """
-    sampled = {
-        "score": 0.926,
-        "low": 0.9,
-        "high": 1.01,
-        "null_low": 2e-5,
-        "null_high": 0.002,
-        "chance": 1e-4,
-    }
-    whole = {"score": -0.0002, "low": None, "high": None, "null_low": None, "null_high": None, "chance": None}
-    table = pd.DataFrame(
-        [
-            {"metric": "MRR", "form": "relative", "n": 250, **sampled},
-            {"metric": "RSA", "form": "relative", "n": 90, **whole},
-        ]
-    )
+    columns = ["metric", "form", "n", "score", "low", "high", "null_low", "null_high", "chance"]
+    sampled = ["MRR", "relative", 250, 0.926, 0.9, 1.01, 2e-5, 0.002, 1e-4]
+    whole = ["RSA", "relative", 90, -0.0002, *[None] * 5]
+    table = pd.DataFrame([sampled, whole], columns=columns)
     drawn = scores_exportable(table, RECIPE)
     lines = drawn.bytes("tex").decode().splitlines()
     assert lines[0] == r"\begin{tabular}{llrrrr}"
@@ -100,5 +89,5 @@ def test_the_script_draws_the_recipe_and_prints_its_numbers(make_scene, monkeypa
     monkeypatch.chdir(tmp_path)
     gone = {"figure": "comparison", "source": {"source": "file", "name": "gone.npz"}}
     script = compile(replace(figure, recipe=gone).bytes("py").decode(), "script", "exec")
-    with pytest.raises(SystemExit, match=r"expected a file, got 'gone.npz', where there is none"):
+    with pytest.raises(SystemExit, match=r"expected a file, got 'gone.npz', which exists"):
         exec(script, {})

@@ -30,31 +30,21 @@ def circle(make_space):
     return make_space(np.stack([np.cos(angles), np.sin(angles)], axis=1), labels=labels)
 
 
-def test_a_pivot_brings_its_nearest_rows(circle):
+def test_a_pivot_brings_its_nearest_rows_and_everything_the_rest_without_colour(circle):
     view = make_view(circle, ViewSpec(("r10",), 5))
     assert view.rows.tolist() == [8, 9, 10, 11, 12]
-    assert view.categories.tolist() == [0] * 5
-    assert view.category_names == ("r10",)
-
-
-def test_everything_keeps_pivots_colours_and_leaves_rest_without(circle):
+    assert (view.categories.tolist(), view.category_names) == ([0] * 5, ("r10",))
     view = make_view(circle, ViewSpec(("r10",), 3, everything=True))
     assert view.rows.tolist() == list(range(36))
     assert np.flatnonzero(view.categories == 0).tolist() == [9, 10, 11]
     assert set(np.delete(view.categories, [9, 10, 11])) == {-1}
     without = make_view(circle, ViewSpec((), everything=True))
-    assert set(without.categories) == {-1}
-    assert without.category_names == ()
-
-
-def test_a_sample_is_a_random_part_in_order(circle):
-    view = make_view(circle, ViewSpec(("r10",), 3, everything=True))
-    sampled = sample_view(view, 12, random_state=1)
+    assert (set(without.categories), without.category_names) == ({-1}, ())
+    sampled, again, other = (sample_view(view, 12, random_state=state) for state in (1, 1, 2))
     assert len(sampled.rows) == 12
     assert (np.diff(sampled.rows) > 0).all()
     np.testing.assert_array_equal(sampled.categories, view.categories[sampled.rows])
-    assert sample_view(view, 12, random_state=1).rows.tolist() == sampled.rows.tolist()
-    assert sample_view(view, 12, random_state=2).rows.tolist() != sampled.rows.tolist()
+    assert again.rows.tolist() == sampled.rows.tolist() != other.rows.tolist()
     assert sample_view(view, 36) is view
 
 
