@@ -664,9 +664,8 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     if spec.source == "sample" and is_address(spec.name):
         access.need_own_machine(spec.name)
     elif spec.source in ("file", "sample"):
-        access.readable_path(spec.name)
-        if "metadata" in dict(spec.options):
-            access.readable_path(spec.option("metadata"))
+        for path in files_of(spec):
+            access.readable_path(path)
     elif spec.source == "index":
         place_of(spec).need_access()
     elif spec.source == "renamed":

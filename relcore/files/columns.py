@@ -292,7 +292,6 @@ _MOST_CLASSES = 50
 
 
 def names_ids(name: str) -> bool:
-    """Whether the name of a column suggests that it holds ids."""
     plain = name.strip().lower()
     return plain in (*_USUAL["ids"], *_WORDS) or plain.endswith(("_id", "uuid", "uid"))
 

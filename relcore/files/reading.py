@@ -248,12 +248,8 @@ class ItemTable:
         values, size, step = [], 0, _AT_ONCE
         while len(values) < n:
             some = self.read(column, len(values), min(len(values) + step, n))
-            if self.columns[column] == "number":
-                n_bytes = 0
-            elif self.columns[column] == "text":
-                n_bytes = sum(map(len, filter(None, some)))
-            else:
-                n_bytes = sum(len(item) for item in some if isinstance(item, str | bytes))
+            sized = () if self.columns[column] == "number" else some
+            n_bytes = sum(len(item) for item in sized if isinstance(item, str | bytes))
             size, step = size + n_bytes, min(2 * step, _MOST_AT_ONCE) if n_bytes < _FEW_BYTES else _AT_ONCE
             if size > max_bytes:
                 raise SpaceError(

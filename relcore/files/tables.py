@@ -116,7 +116,6 @@ class OpenedTable:
         return None
 
     def first(self, places: Sequence[int], n: int) -> dict[int, list[Any]]:
-        """The first n cells of the columns at these indices."""
         cells: dict[int, list[Any]] = {place: [] for place in places}
         for batch in _at_most(self.batches((), min(n, _BATCH_ROWS), places), n) if places else ():
             for place, some in batch.items():

@@ -316,10 +316,8 @@ class LatentSpace:
         if stored is None:
             kept = np.ascontiguousarray(given, dtype=np.float32)
             shared = np.may_share_memory(kept, given)  # if so, the caller could change the rows
-            self._vectors = (
-                kept.copy() if shared and (kept.flags.writeable or kept.base is not None) else kept
-            )
-            self._vectors.flags.writeable = False
+            writable = shared and (kept.flags.writeable or kept.base is not None)
+            self._vectors = read_only(kept.copy() if writable else kept)
         else:
             self._vectors = stored if stored.plain is None else stored.plain
         n = len(given)
@@ -756,8 +754,9 @@ def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     names, distinct = list(map(attrgetter("name"), spaces)), []
     for name in names:
         if names.count(name) > 1:
-            numbered = (f"{name} ({number})" for number in count(1))
-            name = next(free for free in numbered if free not in {*names, *distinct})
+            name = next(
+                free for number in count(1) if (free := f"{name} ({number})") not in {*names, *distinct}
+            )
         distinct.append(name)
     return distinct
 

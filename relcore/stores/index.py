@@ -477,7 +477,6 @@ def _write(path: Path, blocks: Iterable[StoredRows], write_header: Any) -> None:
 
 
 def parquet_facts(path: Path, column: str) -> dict[str, Any]:
-    """The number and the width of the rows, and the names of the columns of vectors and of ids."""
     table = ParquetTable(path)
     vectors, facts = vector_column(path.name, table.schema, column), table.file.metadata
     sizes = (facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
