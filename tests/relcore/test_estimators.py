@@ -169,16 +169,13 @@ def test_set_output_gives_table_with_rows_names(make, tables):
 def test_names_that_come_out_are_those_that_are_known(tables):
     X, Y = tables
     assert Procrustes().fit(X, Y).get_feature_names_out().tolist() == list("uvwxyz")
-    assert Procrustes().fit(X, Y[["x", "y"]].to_numpy()).get_feature_names_out().tolist() == [
-        "procrustes0",
-        "procrustes1",
-    ]
+    unnamed = Procrustes().fit(X, Y[["x", "y"]].to_numpy())
+    assert unnamed.get_feature_names_out().tolist() == ["procrustes0", "procrustes1"]
     projection = RelativeProjection()
     for anchors in ([3, 1], ["row 3", "row 1"]):
         assert projection.fit(X, anchors=anchors).get_feature_names_out().tolist() == ["row 3", "row 1"]
-    assert projection.fit(X, anchors=X.to_numpy()[:1]).get_feature_names_out().tolist() == [
-        "relativeprojection0"
-    ]
+    unnamed = projection.fit(X, anchors=X.to_numpy()[:1])
+    assert unnamed.get_feature_names_out().tolist() == ["relativeprojection0"]
     space = relcore.LatentSpace(X, X.index)
     assert projection.fit(space, anchors=[5]).get_feature_names_out().tolist() == ["row 5"]
 

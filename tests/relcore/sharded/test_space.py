@@ -17,19 +17,19 @@ from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, whole, write_arrow, write_feather, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
+IDS = np.array([f"row-{row}" for row in range(100)])
+LABELS = np.array([f"class {row % 7}" for row in range(100)])
 
 
 @pytest.mark.parametrize("write", [write_npy, write_parquet, write_arrow, write_feather])
 def test_a_folder_is_the_rows_of_its_shards(tmp_path, write):
-    names = [f"row-{row}" for row in range(100)]
-    labels = ["ab"[row % 2] for row in range(100)]
-    write(tmp_path / "s", X, SIZES, ids=names, labels=labels)
+    write(tmp_path / "s", X, SIZES, ids=IDS, labels=LABELS)
     space = ShardedSpace.open(tmp_path / "s")
     assert (space.n, space.width, [shard.n for shard in space.shards]) == (100, X.shape[1], list(SIZES))
     in_memory = whole(space)
     np.testing.assert_array_equal(in_memory.vectors, X)
-    assert in_memory.ids.tolist() == names
-    assert in_memory.labels.tolist() == labels
+    assert in_memory.ids.tolist() == IDS.tolist()
+    assert in_memory.labels.tolist() == LABELS.tolist()
     rows = np.array([49, 0, 31, 31])
     np.testing.assert_array_equal(space.shards[1].take(rows), X[30 + rows])
     np.testing.assert_array_equal(space.shards[1].take(rows[:0]), X[:0])
@@ -63,7 +63,7 @@ def test_what_a_folder_must_not_be(tmp_path):
     with pytest.raises(SpaceError, match=r"one width, got 6 in 'part-00000.npy' and 5 in 'part-00003.npy'"):
         ShardedSpace.open(tmp_path / "wide")
     assert not is_sharded(str(tmp_path / "wide"))
-    write_npy(tmp_path / "half", X, SIZES, ids=[str(row) for row in range(100)])
+    write_npy(tmp_path / "half", X, SIZES, ids=IDS)
     (tmp_path / "half" / "part-00001.ids.txt").unlink()
     with pytest.raises(SpaceError, match=r"ids in all shards or in none, 'part-00001.npy' has none"):
         ShardedSpace.open(tmp_path / "half")
@@ -78,7 +78,6 @@ def test_a_shard_that_was_cut_short_is_named(tmp_path):
         ShardedSpace.open(tmp_path)
     with pytest.raises(SpaceError, match=r"part-00001\.npy"):
         list(space.shards[1].blocks())
-    (tmp_path / "ids.parquet").unlink(missing_ok=True)
     write_parquet(tmp_path / "p", X, SIZES)
     path = tmp_path / "p" / "part-00002.parquet"
     path.write_bytes(path.read_bytes()[:-20])
@@ -131,12 +130,11 @@ def test_name_with_two_colons_is_no_chain_of_file_systems(tmp_path):
 
 @pytest.mark.parametrize("write", [write_npy, write_arrow])
 def test_shard_that_is_written_again_is_not_read_under_digest_before(tmp_path, write):
-    ids = [f"{row:03}" for row in range(100)]
-    write(tmp_path / "s", X, SIZES, ids=ids)
+    write(tmp_path / "s", X, SIZES, ids=IDS)
     before = ShardedSpace.open(tmp_path / "s")
     reading = before.shards[1].blocks(10)
     next(reading)
-    write(tmp_path / "s", X + 1, SIZES, ids=ids)
+    write(tmp_path / "s", X + 1, SIZES, ids=IDS)
     for read in (lambda: whole(before), lambda: before.shards[0].take(np.arange(1)), lambda: list(reading)):
         with pytest.raises(SpaceError, match="that was written again; run the command again"):
             read()
@@ -149,8 +147,6 @@ def test_shard_that_is_written_again_is_not_read_under_digest_before(tmp_path, w
             whole(after)
 
 
-IDS = np.array([f"row-{row}" for row in range(100)])
-LABELS = np.array([f"class {row % 7}" for row in range(100)])
 ROWS = X.copy()
 ROWS[[4, 50]] = 0
 
@@ -216,12 +212,10 @@ def test_sample_is_loaded_from_store_until_shard_changes(tmp_path, store):
 
 
 def test_shared_app_opens_samples_of_open_folders_only(tmp_path, store, monkeypatch):
-    spec = kept(
-        store,
-        ShardedSpace.open(str(write_npy(tmp_path / "data" / "a", A, [1000, 2000], WORDS))),
-        500,
+    spec, secret = (
+        kept(store, ShardedSpace.open(str(write_npy(tmp_path / place, rows, [1000, 2000], WORDS))), 500)
+        for place, rows in (("data/a", A), ("secret", B))
     )
-    secret = kept(store, ShardedSpace.open(str(write_npy(tmp_path / "secret", B, [1000, 2000], WORDS))), 500)
     monkeypatch.setenv(access.ENVIRONMENT, "1")
     monkeypatch.setenv(access.DATA, str(tmp_path / "data"))
     assert len(load(spec, store)) == 500
@@ -234,9 +228,6 @@ def test_shared_app_opens_samples_of_open_folders_only(tmp_path, store, monkeypa
         load(stolen, store)
 
 
-ROW_IDS = [f"row-{row}" for row in range(100)]
-
-
 @pytest.fixture
 def runner(tmp_path):
     return Runner(Store(tmp_path / "store"))
@@ -246,8 +237,7 @@ def runner(tmp_path):
 def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, whiten):
     rows = X.copy() + 2
     rows[17] = 0
-    labels = ["ab"[row % 2] for row in range(100)]
-    write(tmp_path / "s", rows, SIZES, ids=ROW_IDS, labels=labels)
+    write(tmp_path / "s", rows, SIZES, ids=IDS, labels=LABELS)
     source = ShardedSpace.open(tmp_path / "s")
     spec = ProjectionSpec("cosine" if whiten else "angular")
     written = project_shards(source, 9, str(tmp_path / "goal"), runner, spec, whiten=whiten, random_state=3)
@@ -259,8 +249,8 @@ def test_projection_by_shard_is_that_of_the_whole(tmp_path, runner, write, white
     assert (written.n, written.width, written.anchors.tolist()) == (100, 9, anchors.tolist())
     assert [shard.n for shard in found.shards] == list(SIZES)
     np.testing.assert_allclose(whole(found).vectors, expected, atol=1e-6)
-    assert whole(found).ids.tolist() == ROW_IDS
-    assert whole(found).labels.tolist() == labels
+    assert whole(found).ids.tolist() == IDS.tolist()
+    assert whole(found).labels.tolist() == LABELS.tolist()
     by_id = project_shards(source, list(ids), str(tmp_path / "again"), runner, spec, whiten=whiten)
     np.testing.assert_array_equal(by_id.anchors, anchors)
 
