@@ -726,7 +726,7 @@ class PixelComponents(TrainedEncoder):
         choices={"pixels": "Pixels", "edges": "Edges"},
         several=True,
         usual=("pixels", "edges"),
-        help="Pixels: which colour is where. Edges: which lines are where.",
+        help="Pixels: the colour at each place. Edges: the directions of lines at each place.",
     )
     n_components: int = setting(
         64,

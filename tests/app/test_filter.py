@@ -37,7 +37,7 @@ def test_rows_in_the_filter_are_scored_among_each_other_on_request(workspace):
     session = Session(workspace=workspace)
     assert session.workspace.look.filter == workspace.look.filter
     session.change("toggle", "scores.filter", True)
-    assert "Rows in the filter (labels: a): 27 that are no anchors" in session.captions
+    assert "Rows in the filter (labels: a): 27, without anchors" in session.captions
     pair = compute.matched_pair(workspace.source, workspace.target)
     score = compute.live_scores(
         compute.filtered_pair(pair, workspace),

@@ -184,7 +184,7 @@ def test_uploads_of_a_killed_server_are_swept_and_those_of_a_living_one_stay():
 def test_a_folder_that_was_put_there_in_advance_is_refused(tmp_path, monkeypatch):
     (tmp_path / "trap").mkdir()
     access.all_uploads().symlink_to(tmp_path / "trap")
-    with pytest.raises(SpaceError, match="one of somebody else"):
+    with pytest.raises(SpaceError, match="got another account"):
         Member().uploads_folder()
     access.all_uploads().unlink()
     access.all_uploads().mkdir(mode=0o777)
