@@ -189,7 +189,7 @@ def test_a_folder_that_was_put_there_in_advance_is_refused(tmp_path, monkeypatch
     access.all_uploads().unlink()
     access.all_uploads().mkdir(mode=0o777)
     monkeypatch.setattr(sharing.os, "getuid", lambda: os.geteuid() + 1)
-    with pytest.raises(SpaceError, match="one of somebody else"):
+    with pytest.raises(SpaceError, match="got another account"):
         Member().uploads_folder()
 
 
