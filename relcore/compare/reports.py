@@ -181,9 +181,11 @@ def disagreement(scores: Scores) -> str:
             "Class agreement in shared axes is below chance: at the place of a row, the other space has"
             " mostly rows of other classes."
         )
-    if cka is None or mrr is None or not (cka.null and mrr.null):
-        return ""
-    if cka <= cka.null.high or mrr > mrr.null.high:
+    if (
+        cka is None
+        or mrr is None
+        or not (cka.null and mrr.null and cka > cka.null.high and mrr <= mrr.null.high)
+    ):
         return ""
     return (
         f"Linear CKA is {short(cka, 2)}, but the absolute mean reciprocal rank is {short(mrr, 2)}: CKA"

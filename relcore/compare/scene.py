@@ -431,11 +431,9 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
 
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair = load_pair(self)
-        shared = self.anchors, self.projection
-        settings = {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
-        settings["metrics"] = self.metrics
-        labels = class_labels(pair) if self.class_agreement else None
-        return score_forms(pair, REPRESENTATIONS, *shared, labels=labels, **settings)
+        settings = {name: getattr(self, name) for name in ("k", "convention", "n_queries", "metrics")}
+        settings["labels"] = class_labels(pair) if self.class_agreement else None
+        return score_forms(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
 
 
 @dataclass(frozen=True)

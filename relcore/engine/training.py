@@ -104,6 +104,16 @@ def _deterministic_algorithms(strict: bool) -> Iterator[None]:
                 filled.fill_uninitialized_memory = before[1]
 
 
+def _step(
+    loss_of: Callable[[torch.Tensor], torch.Tensor], batch: torch.Tensor, optimiser: torch.optim.Optimizer
+) -> torch.Tensor:
+    loss = loss_of(batch)
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    return loss
+
+
 def train_epoch(
     loss_of: Callable[[torch.Tensor], torch.Tensor],
     batches: Iterable[torch.Tensor],
@@ -114,10 +124,7 @@ def train_epoch(
     rows."""
     total: Any = 0.0
     for batch in batches:
-        loss = loss_of(batch)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
+        loss = _step(loss_of, batch, optimiser)
         if schedule is not None:
             schedule.step()
         # The loss stays on the device. If it were read at each step, the CPU would wait for the GPU.
@@ -160,13 +167,7 @@ class Steps:
             place.copy_(batch)
             replay()
         else:
-            self._step(batch)
-
-    def _step(self, batch: torch.Tensor) -> None:
-        loss = self.loss_of(batch)
-        self.optimiser.zero_grad()
-        loss.backward()
-        self.optimiser.step()
+            _step(self.loss_of, batch, self.optimiser)
 
     def _record(self, batch: torch.Tensor) -> None:
         place = batch.clone()
@@ -174,7 +175,10 @@ class Steps:
         self.optimiser.zero_grad()
         try:
             self._set_capturable(True)
-            self._recorded[len(batch)] = place, record_kernels(lambda: self._step(place))
+            self._recorded[len(batch)] = (
+                place,
+                record_kernels(lambda: _step(self.loss_of, place, self.optimiser)),
+            )
         except RuntimeError as error:
             self._recording = False
             warnings.warn(f"training without a CUDA graph, which is slower: {error}", stacklevel=4)

@@ -138,9 +138,8 @@ class Jaccard(Metric):
         return _with_chance(pair, pair.neighbours.jaccard()) if usable else None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        if not before.same_width and before.convention != "mutual":
-            return None
-        return overlap_difference(before.neighbours, now.neighbours)
+        usable = before.same_width or before.convention == "mutual"
+        return overlap_difference(before.neighbours, now.neighbours) if usable else None
 
 
 class MeanReciprocalRank(Metric):
@@ -153,9 +152,8 @@ class MeanReciprocalRank(Metric):
         return _with_chance(pair, pair.neighbours.mrr()) if pair.same_width else None
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
-        if not before.same_width:
-            return None
-        return mean_difference(before.neighbours.reciprocal_rank, now.neighbours.reciprocal_rank)
+        ranks = (pair.neighbours.reciprocal_rank for pair in (before, now))
+        return mean_difference(*ranks) if before.same_width else None
 
 
 class MutualKNN(Jaccard):

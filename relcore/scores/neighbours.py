@@ -124,10 +124,9 @@ class Neighbours:
                 " is no chance level. Keep one row of each."
             )
         some = self.queries[:_NOTED_ROWS]
-        sides = [(self.target if self.convention == "paper" else self.source, self.first_lists)]
-        if self.convention == "mutual":
-            sides.append((self.target, self.second_lists))
-        for rows, lists in sides:
+        paper, mutual = self.convention == "paper", self.convention == "mutual"
+        sides = (self.target if paper else self.source, self.first_lists), (self.target, self.second_lists)
+        for rows, lists in sides[: 1 + mutual]:
             last = rows[lists[: len(some), -1]]
             share = float(np.mean(np.linalg.norm(unit_rows(rows[some]) - unit_rows(last), axis=1) < _NEAR))
             if share > _MOST_ALIKE:
