@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -486,6 +485,8 @@ def hub_table(spec: DatasetSpec) -> HubTable:
             f" machine with a network run datasets.load_dataset({spec.name!r}).save_to_disk(folder), copy the"
             " folder here, and give its path"
         )
+    from unittest.mock import patch  # imports asyncio
+
     # Without a request to the hub, datasets are loaded from the cache.
     with (
         patch.object(datasets.config, "HF_HUB_OFFLINE", True),
