@@ -21,12 +21,10 @@ BOMB = bytes.fromhex("80044B0172FFFFFF7F2E")  # ten bytes that make the unpickle
 @dataclass(frozen=True)
 class Case:
     """`write(folder, None)` gives a file that is read, `write(folder, pickled)` one of the same name with a
-    pickle; `load(folder)` reads either. Of a file that is `mapped` in this process, a cut would end it.
-    """
+    pickle; `load(folder)` reads either."""
 
     write: Callable[[Path, bytes | None], Path]
     load: Callable[[Path], object]
-    mapped: bool = False
 
 
 def npy(pickled, rows=2):
@@ -52,7 +50,7 @@ def bare(name, usual):
 
 
 def objects(folder, pickled):
-    return bare("x.npy", lambda: npy(pickled))(folder, None)
+    return bare("x.npy", None)(folder, npy(pickled))
 
 
 def torch_file():
