@@ -76,8 +76,7 @@ def export_bar(figure: Exportable, key: str, atlas: Callable[[], bytes] | None =
     """Draw the export menu of a figure. `atlas` returns the rows of the figure as a table for Embedding
     Atlas."""
     shown = theme()  # another thread makes the files and cannot read the page's theme
-    look = {"icon": ":material/download:", "type": "tertiary"}
-    with menu("Export", f"export-{key}", **look) as is_open:
+    with menu("Export", f"export-{key}", icon=":material/download:", type="tertiary") as is_open:
         if is_open:
             _formats(figure, key, shown, atlas)
         else:
@@ -111,8 +110,9 @@ def _formats(figure: Exportable, key: str, shown: Theme, atlas: Callable[[], byt
         kinds = {kind: label for kind, label in kinds.items() if lacks.get(kind, True) is not None}
         if not kinds:
             continue
-        look = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
-        row = formats.container(key=f"formats-{key}-{title[:3]}", **look)
+        row = formats.container(
+            key=f"formats-{key}-{title[:3]}", horizontal=True, vertical_alignment="center", gap="small"
+        )
         row.markdown(f"**{title}**", width=96)
         for kind, label in kinds.items():
             make = partial(figure.bytes, kind, style=style, theme=shown, full_paths=full_paths)

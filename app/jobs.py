@@ -228,11 +228,16 @@ def follow(jobs: Sequence[Job], dismiss: Callable[[Job], None] | None = None) ->
         if job.status().state in ("failed", "cancelled"):
             with st.container(horizontal=True, vertical_alignment="center"):
                 messages.warning(f"{job.title}: {_why(job)}", icon=":material/stop_circle:")
-                again = {"on_click": st.session_state.__setitem__, "args": (_AGAIN, job.key)}
-                st.button("Again", key=f"again-{job.key}", **again)
+                st.button(
+                    "Again",
+                    key=f"again-{job.key}",
+                    on_click=st.session_state.__setitem__,
+                    args=(_AGAIN, job.key),
+                )
                 if dismiss:
-                    look = {"key": f"dismiss-{job.key}", "type": "tertiary"}
-                    st.button("Dismiss", on_click=dismiss, args=(job,), **look)
+                    st.button(
+                        "Dismiss", on_click=dismiss, args=(job,), key=f"dismiss-{job.key}", type="tertiary"
+                    )
     if running := [job.key for job in jobs if not job.status().ended]:
         _follow(running)
 

@@ -312,8 +312,12 @@ def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
         session.edit("look of the anchors", stars=event.stars)
     elif event.hidden is not None:
         hidden, *second = event.hidden
-        look = {"hidden": hidden, "second_hidden": second[0] if second else ()}
-        session.edit_spec("hide classes" if any(event.hidden) else "show all classes", "look", **look)
+        session.edit_spec(
+            "hide classes" if any(event.hidden) else "show all classes",
+            "look",
+            hidden=hidden,
+            second_hidden=second[0] if second else (),
+        )
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     elif event.filter is not None:

@@ -69,8 +69,14 @@ def result_of(
             return task.compute(store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = seconds <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in _keys(_ASKED):
-        look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
-        st.button(f"{label} · {cost}", on_click=_keys(_ASKED).add, args=(key,), **look)
+        st.button(
+            f"{label} · {cost}",
+            on_click=_keys(_ASKED).add,
+            args=(key,),
+            key=f"{task.kind}.start",
+            type="primary",
+            icon=icon,
+        )
         st.caption("This runs as a background job: you can continue to work, and the result is saved.")
         return None
     latest = f"{_LATEST}.{task.kind}"
@@ -80,8 +86,7 @@ def result_of(
     st.session_state[latest] = key
     inputs = inputs_of(store, specs, spaces) if specs else [put_space(store, space) for space in spaces]
     title = task.title if alone else f"{task.title}: {spaces[0].name}"
-    settings = {"title": title, "expected": seconds, "here": here}
-    job = queue().submit(key, task_job, **settings, task=task, inputs=inputs)
+    job = queue().submit(key, task_job, title=title, expected=seconds, here=here, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, True, task, job.result)
     if not by_itself and (place := st.session_state.get(_PLACE)):

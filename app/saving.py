@@ -320,8 +320,13 @@ def draw_notice(page: str) -> None:
     dismiss = "Dismiss", "autosave.dismiss", ":material/close:", _dismiss
     with st.container(horizontal=True, vertical_alignment="center", key="autosave"):
         st.caption(text, width="content")
-        look = {"type": "tertiary", "icon": ":material/arrow_forward:"}
-        if page == START.title and own.tells and st.button("Continue in Explore", key="autosave.go", **look):
+        if (
+            page == START.title
+            and own.tells
+            and st.button(
+                "Continue in Explore", key="autosave.go", type="tertiary", icon=":material/arrow_forward:"
+            )
+        ):
             go(EXPLORE)
         for label, key, icon, act in (button, dismiss):
             st.button(label, key=key, type="tertiary", icon=icon, on_click=act)

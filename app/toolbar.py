@@ -119,9 +119,13 @@ def _draw() -> None:
         row = st.container(horizontal=True, vertical_alignment="center", gap="small", key="toolbar-row")
         workspace = session.workspace()
         with row:
-            look = {"icon": ":material/database:", "disabled": place is DATA}
-            help_ = "Your own vectors, texts or pictures, and those that are bundled"
-            if place is not START and st.button("Data", key="toolbar.data", help=help_, **look):
+            if place is not START and st.button(
+                "Data",
+                key="toolbar.data",
+                help="Your own vectors, texts or pictures, and those that are bundled",
+                icon=":material/database:",
+                disabled=place is DATA,
+            ):
                 go(DATA)
             if _shows_pair(place):
                 space_choosers(workspace)
@@ -181,13 +185,23 @@ def _models(workspace: Workspace) -> None:
     for number, spec in enumerate(workspace.others):
         look = {"icon": ":material/close:", "type": "tertiary"}
         left = tuple(other for other in workspace.others if other != spec)
-        given = {"on_click": session.edit, "args": (f"remove {labels[spec]}",), "kwargs": {"others": left}}
-        st.button(f"Remove {plain_name(labels[spec])}", key=f"models.remove-{number}", **look, **given)
+        st.button(
+            f"Remove {plain_name(labels[spec])}",
+            key=f"models.remove-{number}",
+            **look,
+            on_click=session.edit,
+            args=(f"remove {labels[spec]}",),
+            kwargs={"others": left},
+        )
     if len(workspace.models) == MOST_MODELS:
         return
-    help_ = f"Shows a model beside the pair, up to {MOST_MODELS} models in all"
-    look = {"icon": ":material/add:", "type": "tertiary", "help": help_}
-    with menu("Add model", f"models.add-{len(workspace.models)}", **look) as is_open:
+    with menu(
+        "Add model",
+        f"models.add-{len(workspace.models)}",
+        icon=":material/add:",
+        type="tertiary",
+        help=f"Shows a model beside the pair, up to {MOST_MODELS} models in all",
+    ) as is_open:
         if not is_open:
             return
         others = [spec for spec in workspace.spaces if spec not in workspace.models]
@@ -254,8 +268,13 @@ def _notes(workspace: Workspace, pair: Match) -> None:
         rows = counted(len(removed), "removed suspect is", "removed suspects are")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f":material/visibility_off: {rows} not scored on any page.", width="content")
-            back = {"key": "toolbar.score-again", "type": "tertiary", "icon": ":material/undo:"}
-            st.button("Score these rows again", on_click=session.score_again, **back)
+            st.button(
+                "Score these rows again",
+                on_click=session.score_again,
+                key="toolbar.score-again",
+                type="tertiary",
+                icon=":material/undo:",
+            )
     if pair.n_zero:
         one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
         messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")
@@ -309,8 +328,13 @@ def _session_file(workspace: Workspace) -> None:
             " files and does not contain them: load them first, then open it. For the bundled spaces, the"
             " address bar is a link to this view."
         )
-        new = {"icon": ":material/add:", "on_click": saving.start_new, "width": "stretch"}
-        st.button("Start a new session", help="Can be undone, as any other step.", **new)
+        st.button(
+            "Start a new session",
+            help="Can be undone, as any other step.",
+            icon=":material/add:",
+            on_click=saving.start_new,
+            width="stretch",
+        )
         if steps := [plain_name(step) for step, _ in session.history().steps[0]]:
             latest = "; ".join(steps[: -_STEPS_SHOWN - 1 : -1])
             st.caption(f":material/undo: {counted(len(steps), 'step')} to undo. The latest: {latest}.")

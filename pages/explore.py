@@ -45,8 +45,9 @@ def above() -> None:
 
 def say_what_was_found() -> None:
     opening.html(headline(workspace, models))
-    look = {"key": "explore.partners", "icon": ":material/hub:", "type": "primary"}
-    if is_unmatched(workspace, pair) and remedy.button("Find partners with Link", **look):
+    if is_unmatched(workspace, pair) and remedy.button(
+        "Find partners with Link", key="explore.partners", icon=":material/hub:", type="primary"
+    ):
         go(CONNECT, "Link")
 
 
@@ -84,8 +85,9 @@ with side:
 def draw_scores() -> None:
     scores.draw(workspace, models)
     own = {spec for spec in workspace.spaces if spec not in BUNDLED}
-    look = {"icon": ":material/hub:", "key": "scores.universe"}
-    if len(own.union(workspace.models)) > 2 and st.button("Compare more than two spaces", **look):
+    if len(own.union(workspace.models)) > 2 and st.button(
+        "Compare more than two spaces", icon=":material/hub:", key="scores.universe"
+    ):
         go(CONNECT, "Universe")
 
 

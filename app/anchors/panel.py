@@ -32,8 +32,9 @@ def audit(workspace: Workspace, pair: Match) -> None:
         messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
         return
     specs = (workspace.source, workspace.target)
-    settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
-    task = PairAudit(workspace.anchors, **settings)
+    task = PairAudit(
+        workspace.anchors, projection=workspace.projection, k=workspace.k, convention=workspace.convention
+    )
     outcome = results.result_of(task, specs, label="Audit the pairs", unasked_seconds=_STARTS_ITSELF)
     if outcome is None:
         return
@@ -157,8 +158,9 @@ def show_table(workspace: Workspace, pair: Match) -> None:
             look = {"icon": f":material/{icon}:", "disabled": not chosen}
             st.button(f"{label} {len(chosen) or ''}", on_click=call, args=(chosen,), **look)
         few = len(workspace.anchors) < 2
-        remove = {"on_click": session.remove_anchors, "args": (workspace.anchors,)}
-        st.button("Remove all but pinned", disabled=few, **remove)
+        st.button(
+            "Remove all but pinned", disabled=few, on_click=session.remove_anchors, args=(workspace.anchors,)
+        )
 
 
 def show_diagnostics(workspace: Workspace, pair: Match) -> None:

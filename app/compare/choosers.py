@@ -131,8 +131,9 @@ def map_chooser(workspace: Workspace) -> None:
 
     def choose(name: str) -> None:
         method, dimensions = name.split()
-        chosen = {"method": method, "n_components": int(dimensions)}
-        session.edit_spec(f"map by {_map_name(name)}", "reduction", **chosen)
+        session.edit_spec(
+            f"map by {_map_name(name)}", "reduction", method=method, n_components=int(dimensions)
+        )
 
     bound(
         st.selectbox,

@@ -61,8 +61,9 @@ def in_words(workspace: Workspace) -> str:
     models, settings, html = st.session_state.get(_LAST, ((), (), ""))
     if (models, settings) != (workspace.models, _settings(workspace)):
         return ""
-    beside = r'<(details|span class="relscope-brief").*|<[^>]*>'
-    return unescape(re.sub(beside, "", html, flags=re.DOTALL)).strip()
+    return unescape(
+        re.sub(r'<(details|span class="relscope-brief").*|<[^>]*>', "", html, flags=re.DOTALL)
+    ).strip()
 
 
 def _headline(workspace: Workspace, models: Match) -> str:

@@ -124,8 +124,10 @@ def _make_spaces(chosen: tuple[str, ...]) -> None:
     present = session.workspace()
     source, target = (with_kept(end, chosen) for end in (present.source, present.target))
     spaces = tuple(dict.fromkeys((*present.spaces, source, target)))
-    step = f"make a space of {counted(len(chosen), 'row')}"
-    session.set_workspace(step, replace(present, spaces=spaces, source=source, target=target))
+    session.set_workspace(
+        f"make a space of {counted(len(chosen), 'row')}",
+        replace(present, spaces=spaces, source=source, target=target),
+    )
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,12 @@ def draw(workspace: Workspace) -> None:
     choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     modes = {"Two versions": two_versions, "A passport": passport.draw}
     with choosers:
-        told = "A passport: a few anchors with the vectors that they had."
-        mode = segments("Compare", tuple(modes), "drift.mode", help=told)
+        mode = segments(
+            "Compare",
+            tuple(modes),
+            "drift.mode",
+            help="A passport: a few anchors with the vectors that they had.",
+        )
     try:
         modes[mode](workspace, choosers)
     except SpaceError as error:
@@ -140,7 +144,6 @@ def thresholds_of() -> Thresholds:
             for name, share in vars(usual).items():
                 quantity = QUANTITIES[name.removeprefix("class_")]
                 label = f"{quantity.title}, each class" if name.startswith("class_") else quantity.title
-                explained = f"{quantity.help[0].upper()}{quantity.help[1:]}."
                 values[name] = remembered(
                     column.number_input,
                     label,
@@ -149,7 +152,7 @@ def thresholds_of() -> Thresholds:
                     share,
                     0.01,
                     key=f"drift.{situation}.{name}",
-                    help=explained,
+                    help=f"{quantity.help[0].upper()}{quantity.help[1:]}.",
                     format="%.3f",
                 )
             tables[situation] = type(usual)(**values)

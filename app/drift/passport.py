@@ -65,9 +65,14 @@ def download(workspace: Workspace, spec: SpaceSpec, key: str) -> None:
         content = of_anchors(workspace, spec).to_bytes
     except SpaceError:  # a passport cannot hold zero vectors or ids with line breaks
         return
-    name = f"{compute.load_space(spec).name}{SUFFIX}"
-    label = "Download the anchors as passport"
-    exports.download(label, content, name, "application/octet-stream", key, help=told)
+    exports.download(
+        "Download the anchors as passport",
+        content,
+        f"{compute.load_space(spec).name}{SUFFIX}",
+        "application/octet-stream",
+        key,
+        help=told,
+    )
 
 
 def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
@@ -97,9 +102,11 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
 def _passport_path() -> str:
     """The path of the opened passport. Returns "" if none is open."""
     dropped = st.file_uploader("A passport", type=[SUFFIX[1:]], key="drift.passport-upload")
-    label = "Or a path on the machine that runs Relscope"
     typed = remembered(
-        st.text_input, label, key="drift.passport-path", placeholder="model.safetensors"
+        st.text_input,
+        "Or a path on the machine that runs Relscope",
+        key="drift.passport-path",
+        placeholder="model.safetensors",
     ).strip()
     if dropped is not None:
         save_value(_OPENED, str(keep_upload(dropped, session.uploads_folder())))
@@ -113,8 +120,12 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
     card = passport.card
     task = EmbedAnchors(card.prompt, card.pooling if card.pooling in POOLINGS else POOLINGS[0])
     if new_spec is None:
-        look = {"label": "Embed the anchors with MiniLM", "unasked_seconds": _STARTS_ITSELF}
-        made = results.result_of(task, spaces=[passport.space], **look)
+        made = results.result_of(
+            task,
+            spaces=[passport.space],
+            label="Embed the anchors with MiniLM",
+            unasked_seconds=_STARTS_ITSELF,
+        )
         if made is None:
             return
         new = LatentSpace(made.vectors, passport.ids, name="MiniLM")

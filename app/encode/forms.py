@@ -152,8 +152,14 @@ def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
         many = "" if entry.n is None else f", {entry.n:,}"
         return f"{entry.name} · {_KINDS[entry.kind]}{many}"
 
-    look = {"format_func": line, "label_visibility": "collapsed"}
-    entry = st.selectbox("Dataset", available(folder), key="encode.entry", **look, **_KEEP)
+    entry = st.selectbox(
+        "Dataset",
+        available(folder),
+        key="encode.entry",
+        format_func=line,
+        label_visibility="collapsed",
+        **_KEEP,
+    )
     st.caption(f"{plain(entry.description[0].upper() + entry.description[1:])}.")
     try:
         return read_dataset(entry.spec, here=True)
@@ -197,8 +203,9 @@ def _may_download(spec: DatasetSpec) -> bool:
             " appears within seconds.",
             icon=":material/cloud_download:",
         )
-        look = {"icon": ":material/download:", "key": "encode.download"}
-        st.button("Download", on_click=allowed.add, args=(spec,), **look)
+        st.button(
+            "Download", on_click=allowed.add, args=(spec,), icon=":material/download:", key="encode.download"
+        )
     return spec in allowed
 
 
@@ -220,15 +227,14 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
             )
             others = [one for one in columns.labels if one != column]
             label = choose("Labels from", others, columns.label, "label", "Automatic", width=200)
-            help_ = "Rows of two spaces are paired by id."
-            look = {"help": help_, "width": 200}
             ids = choose(
                 "Ids from",
                 [one for one in columns.labels if one],
                 columns.ids,
                 "ids",
                 "Rows of the table",
-                **look,
+                help="Rows of two spaces are paired by id.",
+                width=200,
             )
             spec = datasets.with_options(replace(spec, column=column, label_column=label), id_column=ids)
         with st.popover("More", icon=":material/tune:"):

@@ -37,8 +37,9 @@ def submit(
             continue
         key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
-        settings = {"title": title, "expected": cost, "here": here}
-        job = jobs.queue().submit(key, encode_job, **settings, dataset=dataset, encoder=encoder)
+        job = jobs.queue().submit(
+            key, encode_job, title=title, expected=cost, here=here, dataset=dataset, encoder=encoder
+        )
         waiting.append(job.key)
     session.await_jobs(tuple(dict.fromkeys(waiting)))
     join(there)

@@ -129,6 +129,10 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
 
 def _compare_button(pair: tuple[SpaceSpec, SpaceSpec], called: str = "") -> bool:
     names = " with ".join(plain_name(space_name(spec)) for spec in pair)
-    help_ = f"Makes {names} source and target, with anchors from their shared rows."
-    look = {"icon": ":material/join_inner:", "type": "primary", "help": help_}
-    return st.button(f"Compare {called or names}", key="encode.compare", **look)
+    return st.button(
+        f"Compare {called or names}",
+        key="encode.compare",
+        icon=":material/join_inner:",
+        type="primary",
+        help=f"Makes {names} source and target, with anchors from their shared rows.",
+    )

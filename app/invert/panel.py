@@ -92,8 +92,17 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
 def numbers(spec: InversionSpec) -> None:
     """Draw the choice between automatic settings and settings by hand. By hand, draw the numbers. While a
     slider moves, the panes follow it."""
-    look = {"options": list(_BY), "format_func": _BY.get, "required": True, "help": _BY_HELP}
-    bound(st.segmented_control, "Settings", "invert.tuned", spec.tuned, _tune, **look)
+    bound(
+        st.segmented_control,
+        "Settings",
+        "invert.tuned",
+        spec.tuned,
+        _tune,
+        options=list(_BY),
+        format_func=_BY.get,
+        required=True,
+        help=_BY_HELP,
+    )
     if spec.tuned:
         return
     ridges = _ridges(spec)

@@ -163,8 +163,9 @@ def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
             else f"**{n_shared:,} rows are in both spaces. They are paired already and need no link.**"
         )
         st.markdown(told, width="content")
-        look = {"icon": f":material/{EXPLORE.icon}:", "key": "bootstrap.explore"}
-        if st.button("Compare these rows in Explore", **look):
+        if st.button(
+            "Compare these rows in Explore", icon=f":material/{EXPLORE.icon}:", key="bootstrap.explore"
+        ):
             go(EXPLORE)
     if workspace.models[:2] != (BUNDLED[0], _NUMBERED_WORDS):
         st.button(
@@ -199,8 +200,11 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
             continue
         spaces = source, compute.load_space(spec)
         if is_pairing_unknown((workspace.source, spec), spaces) or not len(shared_ids(spaces)):
-            label = f"Link {plain_name(source.name)} with {plain_name(spaces[1].name)} instead"
-            if st.button(label, key="bootstrap.instead", icon=":material/hub:"):
+            if st.button(
+                f"Link {plain_name(source.name)} with {plain_name(spaces[1].name)} instead",
+                key="bootstrap.instead",
+                icon=":material/hub:",
+            ):
                 session.edit("choose a space to link", target=spec)
                 st.rerun()
             return

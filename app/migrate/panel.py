@@ -244,13 +244,14 @@ def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
                 if not linked:
                     go(CONNECT, "Link")
                 st.rerun()
-            look = {
-                "key": "migrate.example",
-                "type": "tertiary",
-                "on_click": session.migrate_example,
-                "args": (True,),
-            }
-            st.button("Show the example instead", icon=":material/move_up:", **look)
+            st.button(
+                "Show the example instead",
+                icon=":material/move_up:",
+                key="migrate.example",
+                type="tertiary",
+                on_click=session.migrate_example,
+                args=(True,),
+            )
     return False
 
 
@@ -596,8 +597,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
             width=240,
             help="Rows with at least this cosine count as found. Default: ten rows per query are found.",
         )
-    settings = {"migration": setup.task, "adapter": result.adapter}
-    task = ThresholdChange(**settings, system=system, threshold=threshold)
+    task = ThresholdChange(migration=setup.task, adapter=result.adapter, system=system, threshold=threshold)
     try:
         outcome = results.result_of(
             task,
@@ -655,8 +655,9 @@ def queries_that_get_worse(setup: MigrateSetup, result: MigrationResult) -> None
         shown.insert(1, "text", texts)
     for column in (TITLES[to], TITLES[option], "change"):
         shown[column] = [short(value) for value in shown[column]]
-    key = f"worse.table-{digest_of((option, to, result.queries[:50]))[:8]}"
-    if rows := chosen_rows(shown, key, height=300):
+    if rows := chosen_rows(
+        shown, f"worse.table-{digest_of((option, to, result.queries[:50]))[:8]}", height=300
+    ):
         _one_query(setup, result, str(table["query"].iloc[rows[0]]))
     _by_group(setup, result, option, to)
 

@@ -283,10 +283,22 @@ def _choose_rows(
     words = [HOLDS, PARTLY, DOES_NOT, UNDECIDED, _UNMEASURED, _NOTHING]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="papers-choosers"):
         paper = segments("Paper", {_ALL: _ALL} | papers, "papers.paper")
-        look = {"format_func": str.capitalize, "width": 220}
-        verdict = remembered(st.selectbox, "Verdict", [_ALL, *words], key="papers.verdict", **look)
-        look = {"placeholder": "Table 1, digits, anchors …", "icon": ":material/search:", "width": 260}
-        asked = remembered(st.text_input, "Search", key="papers.search", **look)
+        verdict = remembered(
+            st.selectbox,
+            "Verdict",
+            [_ALL, *words],
+            key="papers.verdict",
+            format_func=str.capitalize,
+            width=220,
+        )
+        asked = remembered(
+            st.text_input,
+            "Search",
+            key="papers.search",
+            placeholder="Table 1, digits, anchors …",
+            icon=":material/search:",
+            width=260,
+        )
         chosen = [
             row
             for row in rows
@@ -316,8 +328,11 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
 
 def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
     """Draw a line with the row's name and verdict. Its details are drawn only while the row is open."""
-    title = f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}"
-    with st.expander(title, key=panel.open_key(row), on_change="rerun") as opened:
+    with st.expander(
+        f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}",
+        key=panel.open_key(row),
+        on_change="rerun",
+    ) as opened:
         if opened.open:
             _opened_row(row, results)
 

@@ -29,12 +29,17 @@ def draw(workspace: Workspace) -> None:
         with suppress(SpaceError):  # the table above shows this error
             if spec.source == "file" and len(compute.load_space(spec)) > FEWEST_ROWS:
                 opened.append(spec)
-    asks = "Check whether one model made all rows of a file"
-    if not (opened and st.toggle(asks, key="check.more")):
+    if not (opened and st.toggle("Check whether one model made all rows of a file", key="check.more")):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        look = {"format_func": labels.get, "key": f"check.space-{place_of(opened)}", "width": 260}
-        spec = remembered(st.selectbox, "Space", opened, **look)
+        spec = remembered(
+            st.selectbox,
+            "Space",
+            opened,
+            format_func=labels.get,
+            key=f"check.space-{place_of(opened)}",
+            width=260,
+        )
         width = compute.load_space(spec).dimension
         others = [
             one for one in workspace.spaces if one != spec and compute.load_space(one).dimension == width

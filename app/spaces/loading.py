@@ -342,8 +342,11 @@ def _waiting_spaces(paths: Sequence[Path]) -> Sequence[SpaceSpec]:
 
 
 def row_limit(key: str, usual: int) -> int:
-    look = {"key": f"spaces.{key}", "width": 220}
-    return int(st.number_input("Maximum number of rows", 1000, 10_000_000, usual, 10_000, **look))
+    return int(
+        st.number_input(
+            "Maximum number of rows", 1000, 10_000_000, usual, 10_000, key=f"spaces.{key}", width=220
+        )
+    )
 
 
 def _describe_all(
@@ -488,9 +491,13 @@ def _agrees_in_order(spaces: Sequence[LatentSpace]) -> bool:
 
 
 def _link_button(likely: bool) -> bool:
-    help_ = "Finds which rows are the same thing, from a few pairs that you know or from none."
-    look = {"key": "unpaired.link", "icon": ":material/hub:", "help": help_}
-    return st.button("Link the rows", type="primary" if likely else "secondary", **look)
+    return st.button(
+        "Link the rows",
+        type="primary" if likely else "secondary",
+        key="unpaired.link",
+        icon=":material/hub:",
+        help="Finds which rows are the same thing, from a few pairs that you know or from none.",
+    )
 
 
 def draw_unpaired(workspace: Workspace) -> None:
@@ -567,8 +574,16 @@ def _id_column(spec: SpaceSpec, side: str, title: str) -> None:
         replace_spaces(f"ids from {shown_name(name)}", {spec: replace(spec, options=tuple(options.items()))})
 
     key, value = f"unpaired.{side}-{digest_of(spec)[:12]}", chosen if chosen in names else _AUTOMATIC
-    look = {"options": [_AUTOMATIC, *names], "format_func": shown_name, "width": 240}
-    bound(st.selectbox, f"Id column of {title}", key, value, apply, **look)
+    bound(
+        st.selectbox,
+        f"Id column of {title}",
+        key,
+        value,
+        apply,
+        options=[_AUTOMATIC, *names],
+        format_func=shown_name,
+        width=240,
+    )
 
 
 def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:

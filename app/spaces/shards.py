@@ -97,8 +97,9 @@ def _job(spec: SpaceSpec, n_rows: int) -> Job:
     key = spec.option("key")
     job = queue().job(key)
     if job is None or retry_requested(job):
-        title = f"Sample of {space_name(spec)}"
-        job = queue().submit(key, sample_job, title=title, place=spec.name, n_rows=n_rows)
+        job = queue().submit(
+            key, sample_job, title=f"Sample of {space_name(spec)}", place=spec.name, n_rows=n_rows
+        )
     return job
 
 

@@ -99,8 +99,12 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         persist_state="session",
     ).strip()
     if kind == "Pictures" and not (earlier or dropped or typed):
-        look = {"icon": ":material/draw:", "key": "data.digits"}
-        st.button("Try the handwritten digits under Bundled", on_click=_show_digits, **look)
+        st.button(
+            "Try the handwritten digits under Bundled",
+            on_click=_show_digits,
+            icon=":material/draw:",
+            key="data.digits",
+        )
     if access.is_shared():
         st.caption(sharing.paths())
     now = [keep_upload(file, session.uploads_folder()) for file in dropped]

@@ -64,12 +64,13 @@ def _encodings(encodings: list[Summary]) -> None:
         ]
     )
     number = st.column_config.NumberColumn
-    accuracy = "Accuracy on rows held out from training; only for encoders trained here"
     look = {
         "name": st.column_config.TextColumn(width="medium"),
         "rows": number(format="localized"),
         "megabytes": number(format="%.1f"),
-        "accuracy": number(format="%.3f", help=accuracy),
+        "accuracy": number(
+            format="%.3f", help="Accuracy on rows held out from training; only for encoders trained here"
+        ),
     }
     key = f"store.table-{digest_of([entry.key for entry in encodings])}"
     chosen = [encodings[row] for row in chosen_rows(table, key, several=True, column_config=look)]

@@ -197,8 +197,9 @@ def _examples(begin: Callable[..., None]) -> None:
                 go(EXPLORE)
             st.caption("Word2Vec and FastText, 20,000 words. Choose anchors, and the scores follow.")
         with digits, st.container(border=True):
-            title = "Draw a digit, another model answers"
-            _example("stitch", "draw", title, on_click=begin, args=(_STITCHING,))
+            _example(
+                "stitch", "draw", "Draw a digit, another model answers", on_click=begin, args=(_STITCHING,)
+            )
             st.caption("The encoder of one network, the classifier of another, no training in between.")
         with models, st.container(border=True):
             workspace = session.workspace()
@@ -207,15 +208,17 @@ def _examples(begin: Callable[..., None]) -> None:
                 go(MIGRATE, "New model")
             st.caption("Keep the old vectors, translate queries, or embed all again? See what each costs.")
             own = workspace.models[:2]
-            label = f"Use {' and '.join(plain_name(space_name(spec)) for spec in own)} instead"
-            if own != BUNDLED and st.button(label, key="start.migrate-own", type="tertiary"):
+            if own != BUNDLED and st.button(
+                f"Use {' and '.join(plain_name(space_name(spec)) for spec in own)} instead",
+                key="start.migrate-own",
+                type="tertiary",
+            ):
                 session.migrate_example(False)
                 go(MIGRATE, "New model")
 
 
 def _example(key: str, icon: str, title: str, **does: Any) -> bool:
-    look = {"icon": f":material/{icon}:", "type": "tertiary"}
-    return st.button(f"**{title}**", key=f"start.{key}", **look, **does)
+    return st.button(f"**{title}**", key=f"start.{key}", icon=f":material/{icon}:", type="tertiary", **does)
 
 
 def share_number(found: Score, meaning: str) -> str:
@@ -286,8 +289,9 @@ def same_shape() -> None:
     maps, says = _halves()
     with says:
         titles = {OWN: "Own axes", "absolute": "The same axes"}
-        look = {"format_func": titles.get, "required": True, "default": "absolute"}
-        form = st.segmented_control("Axes", list(titles), key="story.axes", **look)
+        form = st.segmented_control(
+            "Axes", list(titles), key="story.axes", format_func=titles.get, required=True, default="absolute"
+        )
         _write(
             "In the same axes the models have nothing in common: the first number of a word means one thing"
             " in Word2Vec and another in FastText.",
@@ -301,8 +305,15 @@ def same_shape() -> None:
 
 def ruler() -> None:
     titles = {"drag": "Drag an anchor", "words": "One word", "plane": "Turn a plane yourself"}
-    look = {"format_func": titles.get, "required": True, "default": "drag", "label_visibility": "collapsed"}
-    shown = st.segmented_control("Shown", list(titles), key="story.ruler", **look)
+    shown = st.segmented_control(
+        "Shown",
+        list(titles),
+        key="story.ruler",
+        format_func=titles.get,
+        required=True,
+        default="drag",
+        label_visibility="collapsed",
+    )
     {"drag": _draw_dragging, "words": _word_by_anchors, "plane": _plane}[shown]()
 
 
@@ -334,8 +345,7 @@ def _draw_dragging() -> None:
         found = score(pair, "relative", by)
         before = f" At first: {percent(score(pair, 'relative', RULERS).top1)}." * (by != RULERS)
         many = f"with {N_ANCHORS}, as on Start, {percent(score(pair, 'relative', anchors(pair)).top1)}"
-        told = f"{_SAME}, by their similarities to the eight anchors; {many}.{before}"
-        number = share_number(found, told)
+        number = share_number(found, f"{_SAME}, by their similarities to the eight anchors; {many}.{before}")
         st.html(number.replace("<b>", '<b class="relscope-live">', 1))
 
 
@@ -505,8 +515,9 @@ def when_it_fails() -> None:
     of = words()
     maps, says = _halves()
     with says:
-        look = {"default": next(iter(CASES)), "required": True, "wrap": True}
-        name = st.pills("Compare by", list(CASES), key="story.case", **look)
+        name = st.pills(
+            "Compare by", list(CASES), key="story.case", default=next(iter(CASES)), required=True, wrap=True
+        )
         case, meaning = CASES[name]
         pair, by, second = case(of.pair)
         found = score(pair, "relative", by)

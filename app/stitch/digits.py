@@ -45,11 +45,20 @@ def draw(chart: Callable[[Mapping[str, float], str], str], size: int) -> None:
             " similarities to the same anchors they do. <b>Nothing is trained again.</b></p>"
         )
     with answers:
-        look = {"default": _DRAW, "required": True, "wrap": True, "key": "story.digit"}
-        chosen = st.pills("Draw a digit, or take a scan", [_DRAW, *"0123456789"], **look)
+        chosen = st.pills(
+            "Draw a digit, or take a scan",
+            [_DRAW, *"0123456789"],
+            default=_DRAW,
+            required=True,
+            wrap=True,
+            key="story.digit",
+        )
     with pad:  # draw the pad first, because fitting the heads takes time
-        label = "Draw a digit here with mouse, pen or finger"
-        picture = drawing_pad("story.pad", label, size) if chosen == _DRAW else None
+        picture = (
+            drawing_pad("story.pad", "Draw a digit here with mouse, pen or finger", size)
+            if chosen == _DRAW
+            else None
+        )
     setup, item = _setup(), None
     with says:
         right, n, chance = _right()

@@ -42,8 +42,13 @@ def choose_study() -> Study | None:
     opening = next((kind for kind in studies if finished and kind in finished.groups), None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="studies-choosers"):
         topic = segments("Topic", list(topics), _TOPIC, opening and studies[opening].topic)
-        look = {"placeholder": "anchors, Fig. 6, trained …", "icon": ":material/search:", "width": 260}
-        asked = st.text_input("Search", key="studies.search", **look).lower()
+        asked = st.text_input(
+            "Search",
+            key="studies.search",
+            placeholder="anchors, Fig. 6, trained …",
+            icon=":material/search:",
+            width=260,
+        ).lower()
     words, rows = asked.split(), named_rows(asked)
     kinds = [
         kind
@@ -208,8 +213,7 @@ def _follow(runs: StudyRuns) -> None:
         st.rerun()
     if stopping:
         saved = f"{standing.done:,} of {counted(standing.total, 'run')} saved"
-        text = f"Stopping … {saved}. Unfinished runs start again at Resume."
-        st.progress(share, text=text)
+        st.progress(share, text=f"Stopping … {saved}. Unfinished runs start again at Resume.")
         return
     # The first run also loads libraries, so the time left is unknown before one is done.
     left = f" · {cost_in_words(standing.seconds_left)} left" if standing.done else ""

@@ -87,9 +87,12 @@ def compare_scores(workspace: Workspace, specs: Sequence[SpaceSpec]) -> None:
         if "anchors" in METRICS[metric].needs and not workspace.anchors:
             messages.no_anchors()
             return
-        label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
         result = results.result_of(
-            AllPairs.of(metric, **settings), specs, label=label, spaces=spaces, slower=2.0
+            AllPairs.of(metric, **settings),
+            specs,
+            label=f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}",
+            spaces=spaces,
+            slower=2.0,
         )
         if result is None:
             return
@@ -121,8 +124,12 @@ def compare(source: SpaceSpec, target: SpaceSpec) -> None:
     """Open Explore with this pair in the next run. Spaces of an example are added to the session."""
     spaces = session.workspace().spaces
     new = tuple(spec for spec in (source, target) if spec not in spaces)
-    step = f"compare {space_name(source)} and {space_name(target)}"
-    session.edit(step, spaces=(*spaces, *new), source=source, target=target)
+    session.edit(
+        f"compare {space_name(source)} and {space_name(target)}",
+        spaces=(*spaces, *new),
+        source=source,
+        target=target,
+    )
     st.session_state[OPENS] = True
 
 
@@ -175,16 +182,19 @@ def page(workspace: Workspace) -> None:
     titles = {_OWN: "Spaces of this session"} if chosen else {}
     titles |= EXAMPLES | {_FILE: "A file"}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        look = {"help": "If the session has two spaces of your own, they come first."}
-        name = segments("Models", titles, f"universe.of{'-own' * (_OWN in titles)}", **look)
+        name = segments(
+            "Models",
+            titles,
+            f"universe.of{'-own' * (_OWN in titles)}",
+            help="If the session has two spaces of your own, they come first.",
+        )
         details = (
             st.empty()
             if name == _FILE
             else st.popover("Method details", icon=":material/tune:", key="universe.details")
         )
         if _OWN not in titles:
-            label = "Load your models"
-            if st.button(label, icon=":material/add:", type="tertiary", key="universe.data"):
+            if st.button("Load your models", icon=":material/add:", type="tertiary", key="universe.data"):
                 go(DATA)
     st.caption(
         "How similar are many models? A linear map takes each model into a common space, so rows of any"
@@ -239,9 +249,11 @@ def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
         with st.container(horizontal=True):
             if st.button("Link the rows", icon=":material/hub:", key="universe.link", type="primary"):
                 go(CONNECT, "Link")
-            look = {"icon": ":material/format_list_numbered:", "key": "universe.by-order"}
             if st.button(
-                "Pair by row order", help="Right if all have the same items in the same order.", **look
+                "Pair by row order",
+                help="Right if all have the same items in the same order.",
+                icon=":material/format_list_numbered:",
+                key="universe.by-order",
             ):
                 numbered = {spec: numbered_spec(spec) for spec in specs}
                 session.guarded(replace_spaces, "pair by row order", numbered)
@@ -287,8 +299,13 @@ def _settings(specs: Sequence[SpaceSpec], pair: Sequence[SpaceSpec]) -> tuple[li
 
 def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSpec) -> None:
     spaces = [compute.load_space(spec) for spec in specs]
-    label = f"Bring {len(specs)} spaces into one"
-    universe = results.result_of(task, specs, label=label, unasked_seconds=_STARTS_ITSELF, spaces=spaces)
+    universe = results.result_of(
+        task,
+        specs,
+        label=f"Bring {len(specs)} spaces into one",
+        unasked_seconds=_STARTS_ITSELF,
+        spaces=spaces,
+    )
     if universe is None:
         return
     digests = tuple(space.digest for space in spaces)
@@ -477,9 +494,14 @@ def _translations(
         )
         told = "One map for each model, scores and digests, for relscope universe and relcore.Universe"
         make = universe.to_bytes
-        look = {"help": told, "type": "tertiary"}
         exports.download(
-            "Universe file", make, f"models{SUFFIX}", "application/octet-stream", "universe.file", **look
+            "Universe file",
+            make,
+            f"models{SUFFIX}",
+            "application/octet-stream",
+            "universe.file",
+            help=told,
+            type="tertiary",
         )
     if target in spaces:
         caption("Some held-out rows, translated, and the held-out rows of the other model nearest to them.")
