@@ -139,9 +139,6 @@ class Items:
         columns = [column.texts(ids) for column in self._texts] or [[""] * len(ids)]
         return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)]
 
-    def text(self, identifier: str) -> str:
-        return self.texts([identifier])[0]
-
     def _picture(self, identifier: str, size: int) -> str:
         """The picture as a data URI; its longer side has `size` pixels. Returns "" if the picture cannot be
         read."""

@@ -22,6 +22,7 @@ from relcore.runs.entries import Entry, FinishedGroup, digest_of
 from relcore.spaces.space import LatentSpace
 
 AT_ONCE_SECONDS = 1.0
+UNASKED_SECONDS = 20.0  # a longer computation waits for a click
 _ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "relscope.results-here"
 _PLACE, _AWAITED = "relscope.results-place", "relscope.results-awaited"
 Result = TypeVar("Result")

@@ -169,15 +169,6 @@ def saved_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*~*.json"), key=sharing.age)
 
 
-def read_file(path: Path) -> SavedSession:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise SpaceError(f"saved session: expected at most {MOST_BYTES >> 20} MB")
-        return from_bytes(path.read_bytes())
-    except OSError as error:
-        raise SpaceError(f"saved session: it cannot be read ({error.strerror or error})") from None
-
-
 def write_file(path: Path, content: bytes) -> None:
     """Replace the saved session atomically, and remove the files of the oldest tabs."""
     for folder in (path.parent.parent, path.parent):
@@ -352,8 +343,10 @@ def _dismiss() -> None:
 
 def _read(path: Path) -> SavedSession | None:
     try:
-        return read_file(path)
-    except SpaceError as error:
+        if path.stat().st_size > MOST_BYTES:
+            raise SpaceError(f"saved session: expected at most {MOST_BYTES >> 20} MB")
+        return from_bytes(path.read_bytes())
+    except (OSError, SpaceError) as error:
         with suppress(OSError):
             path.rename(path.with_suffix(".damaged"))
         session.notify(f"The saved session cannot be restored, so this is a new one. {error}")

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import compute, messages
+from app import compute, messages, sharing
 from app.sharing import Member
 from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace, strategy_of
 from relcore.base.access import AccessContext, set_asker
@@ -271,8 +271,8 @@ def select(ids: tuple[str, ...]) -> None:
     st.session_state[_SELECTION] = ids
 
 
-def uploads_folder() -> Path:
-    return member().uploads_folder()
+def keep_upload(uploaded: Any) -> Path:
+    return sharing.keep_upload(uploaded, member().uploads_folder())
 
 
 def member() -> Member:
@@ -393,9 +393,7 @@ def _fitting_view(view: ViewSpec, pair: Match, colors: list[str]) -> ViewSpec:
 
 def fill_up(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
     """The pinned anchors, followed by as many of the chosen ones as are needed to reach `n_anchors`."""
-    held = set(pinned)
-    rest = tuple(identifier for identifier in chosen if identifier not in held)
-    return pinned + rest[: max(n_anchors - len(pinned), 0)]
+    return tuple(dict.fromkeys((*pinned, *chosen)))[: max(n_anchors, len(pinned))]
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:

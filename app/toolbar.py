@@ -127,13 +127,13 @@ def _draw() -> None:
                 disabled=place is DATA,
             ):
                 go(DATA)
-            if _shows_pair(place):
+            tab = open_tab(CONNECT.key) if place is CONNECT else ""
+            if place in (EXPLORE, DATA) or tab in _ON_THE_PAIR:
                 space_choosers(workspace)
                 if place is EXPLORE:
                     _models(workspace)
                 pair = _pair_with_caption(workspace, bar, workspace.models if place is EXPLORE else ())
-                scored = place is EXPLORE or (place is CONNECT and open_tab(CONNECT.key) == "Invert")
-                if pair and (scored or not _is_unpaired(workspace, pair)):
+                if pair and (place is EXPLORE or tab == "Invert" or not _is_unpaired(workspace, pair)):
                     _anchors(workspace, pair)
         with st.container(horizontal=True, vertical_alignment="center", key="history"):
             _undo_and_redo()
@@ -141,13 +141,11 @@ def _draw() -> None:
     st.query_params.from_dict(saving.address(settings=place is not START))
 
 
-def _shows_pair(place: Place) -> bool:
-    return place in (EXPLORE, DATA) or (place is CONNECT and open_tab(CONNECT.key) in _ON_THE_PAIR)
-
-
 def _undo_and_redo() -> None:
     history = session.history()
-    st.html(f'<p role="status" title="{(moved := plain_html(_undo_note()))}">{moved}</p>')
+    told, then = st.session_state.get(_MOVED, ("", None))  # a note on the last click, until another step
+    moved = plain_html(told if then == session.workspace() else "")
+    st.html(f'<p role="status" title="{moved}">{moved}</p>')
     undo, redo = ("Undo", history.undo_step, "Ctrl+Z"), ("Redo", history.redo_step, "Ctrl+Y")
     for verb, step, keys in (undo, redo):
         name = verb.lower()
@@ -171,12 +169,6 @@ def move_in_history() -> None:
         # Go to Start, because Migrate would still show its example.
         if left and not now.example and now.models[:2] == BUNDLED:
             go(START)
-
-
-def _undo_note() -> str:
-    """A note on what the last click undid or redid. Returns "" after any other step."""
-    told, then = st.session_state.get(_MOVED, ("", None))
-    return told if then == session.workspace() else ""
 
 
 def _models(workspace: Workspace) -> None:

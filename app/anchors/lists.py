@@ -106,8 +106,9 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
                     key=f"anchors.forget-{name}",
                     icon=":material/delete:",
                     help="Forget",
-                    on_click=_forget,
-                    args=(name,),
+                    on_click=session.edit,
+                    args=(f"forget set “{name}”",),
+                    kwargs={"named_sets": tuple(one for one in workspace.named_sets if one[0] != name)},
                 )
     with files:
         uploaded = st.file_uploader("List of ids, one per line", type=["txt", "csv"], key="anchors.upload")
@@ -127,11 +128,6 @@ def _keep_set() -> None:
         kept = dict(workspace.named_sets) | {name: workspace.anchors}
         session.edit(f"save set “{name}”", named_sets=tuple(kept.items()))
         st.session_state["anchors.set-name"] = ""
-
-
-def _forget(name: str) -> None:
-    kept = tuple(named for named in session.workspace().named_sets if named[0] != name)
-    session.edit(f"forget set “{name}”", named_sets=kept)
 
 
 def _upload(pair: Match, content: bytes, replace: bool) -> None:

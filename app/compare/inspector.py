@@ -95,7 +95,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     row = int(pair.source.rows([identifier])[0])
     label = pair.source.labels[row] if pair.source.labels is not None else ""
     count = f"count {pair.source.counts[row]:,}" if pair.source.counts is not None else ""
-    text = items.text(identifier) if items else ""
+    text = items.texts([identifier])[0] if items else ""
     picture = items.picture(identifier, LARGE) if items else ""
     if picture:
         about = plain_html(f"{identifier}{f', {label}' if label else ''}")

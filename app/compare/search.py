@@ -16,7 +16,6 @@ from app.components.rows import SearchAnswer, row_search
 from app.encode.ready import encoders
 from app.items import Items, cut, items_of
 from app.page_settings import menu, save_value, saved_value
-from app.sharing import keep_upload
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
 from relcore.base.numbers import counted
@@ -142,7 +141,7 @@ def search_box(pair: Match, key: str) -> None:
 def _ask_with_a_file(key: str) -> None:
     def ask() -> None:
         if uploaded := st.session_state.get(f"{key}.npy"):
-            path = keep_upload(uploaded, session.uploads_folder())
+            path = session.keep_upload(uploaded)
             vectors = compute.load_space(SpaceSpec("file", str(path))).vectors
             if len(vectors) != 1:
                 raise SpaceError(f"{path.name}: expected one row, got {len(vectors):,}; save it as (1, d)")

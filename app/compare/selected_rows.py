@@ -15,7 +15,6 @@ from app.glossary.card import caption
 from app.items import Items, items_of
 from app.panes import selected_rows
 from app.places import DATA, go
-from app.sharing import keep_upload
 from app.workspace import Workspace
 from relcore.base.numbers import counted, short
 from relcore.base.report import delimited_text
@@ -112,7 +111,7 @@ def _uses(
         table = _table(workspace, pair, rows, items)
         upload = _File("selected-texts.csv", delimited_text(table).encode())
         st.session_state["data.kind"] = "Texts"
-        st.session_state["data.path"] = str(keep_upload(upload, session.uploads_folder()))
+        st.session_state["data.path"] = str(session.keep_upload(upload))
         go(DATA)
 
 

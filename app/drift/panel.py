@@ -31,7 +31,6 @@ from relcore.drift.check import (
 )
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, ROWS
 
-_STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _HEIGHT = 400  # pixels; height of a table with many checks
 _SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries", ROWS: "broken rows"}
 
@@ -73,7 +72,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
         messages.info("Choose two different versions.", icon=":material/difference:")
         return
     task = DriftCheck()
-    drift = results.result_of(task, specs, label="Measure the drift", unasked_seconds=_STARTS_ITSELF)
+    drift = results.result_of(task, specs, label="Measure the drift", unasked_seconds=results.UNASKED_SECONDS)
     if drift is None:
         return
     verdict = drift.judged(thresholds)

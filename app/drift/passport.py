@@ -12,7 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 from app import compute, exports, messages, results, session
 from app.page_settings import remembered, save_value, saved_value
 from app.plain_text import plain, plain_html
-from app.sharing import keep_upload
 from app.tables import report_table
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -34,7 +33,6 @@ from relcore.spaces.space import LatentSpace
 
 _OPENED = "drift.passport-file"
 _NOW = "MiniLM, embedded now"
-_STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _WIDTH = 384  # dimensions of MiniLM's vectors
 
 
@@ -109,7 +107,7 @@ def _passport_path() -> str:
         placeholder="model.safetensors",
     ).strip()
     if dropped is not None:
-        save_value(_OPENED, str(keep_upload(dropped, session.uploads_folder())))
+        save_value(_OPENED, str(session.keep_upload(dropped)))
     elif typed:
         save_value(_OPENED, str(access.readable_path(typed)))
     path = saved_value(_OPENED)
@@ -124,7 +122,7 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
             task,
             spaces=[passport.space],
             label="Embed the anchors with MiniLM",
-            unasked_seconds=_STARTS_ITSELF,
+            unasked_seconds=results.UNASKED_SECONDS,
         )
         if made is None:
             return

@@ -287,7 +287,7 @@ def choose_encoders(preview: Preview, own: bool = False) -> list[Encoder]:
     loaded = ENCODERS.loaded()
     classes = {name: kind for name, kind in loaded if kind.kind == preview.kind and kind.is_offered}
     usual = {name: _usual_encoders(kind, preview) for name, kind in classes.items()}
-    times = {name: _seconds(encoders, preview) for name, encoders in usual.items()}
+    times = {name: _sum([expected_seconds(one, preview) for one in usual[name]]) for name in usual}
     titles = {
         name: " · ".join(filter(None, (ENCODERS[name].title, _price(encoders, preview))))
         for name, encoders in usual.items()
@@ -331,10 +331,6 @@ def _usual_encoders(kind: type[Encoder], preview: Preview) -> list[Encoder]:
     choices = starts.get(several)
     choices = choices if isinstance(choices, tuple) else (choices,)
     return [kind(**starts | ({several: choice} if several else {})) for choice in choices]
-
-
-def _seconds(encoders: Sequence[Encoder], preview: Preview) -> float | None:
-    return _sum([expected_seconds(encoder, preview) for encoder in encoders])
 
 
 def _sum(costs: Sequence[float | None]) -> float | None:

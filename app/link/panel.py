@@ -21,7 +21,6 @@ from app.places import EXPLORE, go
 from app.plain_text import plain, plain_name
 from app.results import place_of
 from app.session import fit_to_pair
-from app.sharing import keep_upload
 from app.tables import chosen_rows, report_table
 from app.widgets import setting_widget, space_name
 from app.workspace import BOOTSTRAPPED, BUNDLED, MOST_ANCHORS, Workspace
@@ -256,7 +255,7 @@ def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]
         )
         if file is None:
             return None
-        pairs = known_pairs(keep_upload(file, session.uploads_folder()))
+        pairs = known_pairs(session.keep_upload(file))
         st.caption(f"{counted(len(pairs), 'pair')} in {plain_name(file.name)}.")
         return pairs
     except SpaceError as error:

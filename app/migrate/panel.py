@@ -24,7 +24,6 @@ from app.items import Items, cut, items_of
 from app.page_settings import remembered, save_value, saved_value, segments
 from app.places import CONNECT, go
 from app.plain_text import plain, plain_html
-from app.sharing import keep_upload
 from app.tables import chosen_rows
 from app.widgets import setting_widget, space_labels
 from app.workspace import Workspace
@@ -72,7 +71,6 @@ from relcore.spaces.space import GuessedIds, LatentSpace, Match
 from relcore.studies.papers import commit_of
 
 KEEP: dict[str, Any] = {"persist_state": "session"}
-STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _COMPARED = "relscope.migrate-compared"
 MOST_QRELS = 50_000_000  # bytes of a file of relevance judgements
 
@@ -167,7 +165,7 @@ def _queries_and_judgements(
         raise SpaceError(
             f"{uploaded.name}: expected at most {MOST_QRELS // 10**6} MB, got {uploaded.size:,} bytes"
         )
-    return tuple(queries), _read(str(keep_upload(uploaded, session.uploads_folder())))
+    return tuple(queries), _read(str(session.keep_upload(uploaded)))
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading the judgements …")
@@ -410,7 +408,7 @@ def cheaper_index(setup: MigrateSetup, result: MigrationResult) -> None:
         CheaperIndex(migration=setup.task, adapter=result.adapter, weight=result.weight),
         setup.specs,
         label="Compare cheaper indexes",
-        unasked_seconds=STARTS_ITSELF,
+        unasked_seconds=results.UNASKED_SECONDS,
         spaces=setup.spaces,
     )
     if outcome is None:
@@ -603,7 +601,7 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
             task,
             setup.specs,
             label="Restore the threshold",
-            unasked_seconds=STARTS_ITSELF,
+            unasked_seconds=results.UNASKED_SECONDS,
             spaces=setup.spaces,
         )
     except SpaceError as error:
@@ -788,7 +786,7 @@ def draw(workspace: Workspace) -> None:
             # the comparison by itself.
             known = session.migrates_example() or st.session_state.get(_COMPARED) == setup.specs[:2]
             look = {"label": "Compare the options", "details": setup.details}
-            look["unasked_seconds"] = STARTS_ITSELF * known
+            look["unasked_seconds"] = results.UNASKED_SECONDS * known
             result = results.result_of(setup.task, setup.specs, spaces=setup.spaces, **look)
     except SpaceError as error:
         messages.error(error)

@@ -32,10 +32,6 @@ def _available(folder: str | None) -> list[CatalogEntry]:
     return catalog.available(folder)
 
 
-def available(folder: str | None) -> list[CatalogEntry]:
-    return _available(str(access.readable_path(folder)) if folder else None)
-
-
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def _tables_in(folder: str) -> list[str]:
     tables = (path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in reading.SUFFIXES)
@@ -81,7 +77,7 @@ def _data_folder() -> str | None:
 
 
 def _draw_catalogue(folder: str | None) -> None:
-    entries = available(folder)
+    entries = _available(str(access.readable_path(folder)) if folder else None)
     for where, title in (
         ("here", "On this machine"),
         ("needs the network", "Not bundled: needs the network"),

@@ -74,8 +74,9 @@ def draw(workspace: Workspace, pair: Match | None) -> None:
                 type="tertiary",
                 disabled=in_use,
                 help="Choose another source or target above first" if in_use else None,
-                on_click=_remove_space,
-                args=(spec,),
+                on_click=session.edit,
+                args=(f"remove {space_name(spec)}",),
+                kwargs={"spaces": tuple(space for space in workspace.spaces if space != spec)},
             )
     check.draw(workspace)
 
@@ -93,11 +94,6 @@ def _facts_of(space: LatentSpace, more: bool) -> dict[str, object]:
         "offset": float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / norm),
         "content": space.digest[:8],
     }
-
-
-def _remove_space(spec: SpaceSpec) -> None:
-    spaces = tuple(space for space in session.workspace().spaces if space != spec)
-    session.edit(f"remove {space_name(spec)}", spaces=spaces)
 
 
 def _encode_again(spec: SpaceSpec) -> None:

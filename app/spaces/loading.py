@@ -634,7 +634,7 @@ def _find(spec: Mapping[str, Any]) -> str:
 def _candidate_paths(spec: Mapping[str, Any]) -> Iterator[Path]:
     specs = session.workspace().spaces
     loaded = (Path(loaded.name).parent for loaded in specs if loaded.source in ("file", "sample"))
-    uploads, data = sorted(session.uploads_folder().glob("*/")), access.data_folder()
+    uploads, data = sorted(session.member().uploads_folder().glob("*/")), access.data_folder()
     return candidates(spec, dict.fromkeys((*loaded, *uploads)), [data] if data else [])
 
 

@@ -11,7 +11,6 @@ import streamlit as st
 
 from app import compute, messages, session, sharing
 from app.plain_text import plain_name
-from app.sharing import keep_upload
 from relcore.base import access
 from relcore.base.errors import SpaceError, quote
 from relcore.base.names import FORMATS
@@ -56,10 +55,6 @@ def forget() -> None:
     st.session_state[_DROPPED] = st.session_state[_EARLIER] = ()
 
 
-def _drop() -> None:
-    st.session_state[_DROPPED] = None  # `chosen` sets a value when the files are saved
-
-
 def _dropped_earlier() -> tuple[Path, ...]:
     """Files that were uploaded before the user left the page. Each has a button that removes it."""
     kept = st.session_state
@@ -87,7 +82,8 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         "Drop files here",
         accept_multiple_files=True,
         key=_UPLOAD,
-        on_change=_drop,
+        on_change=st.session_state.__setitem__,
+        args=(_DROPPED, None),  # set below when the files are saved
         help=formats,
         label_visibility="collapsed",
     )
@@ -107,7 +103,7 @@ def chosen(kind: Kind) -> tuple[tuple[Path, ...], str]:
         )
     if access.is_shared():
         st.caption(sharing.paths())
-    now = [keep_upload(file, session.uploads_folder()) for file in dropped]
+    now = [session.keep_upload(file) for file in dropped]
     if st.session_state.get(_DROPPED) is None:
         st.session_state[_DROPPED] = tuple(now)
     paths = [*earlier, *now]
@@ -163,7 +159,13 @@ def offer(kind: Kind, paths: Sequence[Path]) -> None:
         f"{names}{' …' * (len(paths) > 3)} {'holds' if len(paths) == 1 else 'hold'} {kind.lower()}.",
         icon=":material/lightbulb:",
     )
-    st.button(_VERBS[kind], key=f"data.as-{kind}", type="primary", on_click=_be, args=(kind,))
+    st.button(
+        _VERBS[kind],
+        key=f"data.as-{kind}",
+        type="primary",
+        on_click=st.session_state.__setitem__,
+        args=("data.kind", kind),
+    )
 
 
 def _show_digits() -> None:
@@ -172,15 +174,11 @@ def _show_digits() -> None:
     st.session_state.update({"data.kind": "Bundled", "bundled.kind": "Texts and pictures"})
 
 
-def _be(kind: Kind) -> None:
-    st.session_state["data.kind"] = kind
-
-
 def picture_folder(paths: Sequence[Path]) -> Path:
     """A folder of the session that contains these picture files, or the content of an archive."""
     first = paths[0]
     stamps = compute.file_stamps(paths)
-    place = session.uploads_folder() / digest_of("pictures", list(map(str, paths)), stamps)[:16]
+    place = session.member().uploads_folder() / digest_of("pictures", list(map(str, paths)), stamps)[:16]
     place = place / (first.stem if first.suffix.lower() == ".zip" else "pictures")
     if not place.is_dir():
         with disk_errors(place), st.spinner("Unpacking the pictures …"):

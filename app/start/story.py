@@ -131,10 +131,6 @@ _IDEAS = {
 _STITCHING = 6  # number of the step about stitching
 
 
-def _compare_words() -> None:
-    session.compare("compare the bundled words", *BUNDLED)
-
-
 def front(begin: Callable[..., None]) -> None:
     """Draw the front page. The callback `begin` opens a step of the story."""
     of = words()
@@ -193,7 +189,13 @@ def _examples(begin: Callable[..., None]) -> None:
         st.caption("Or begin with an example")
         words, digits, models = st.columns(3)
         with words, st.container(border=True):
-            if _example("explore", "match_word", "Compare two models of words", on_click=_compare_words):
+            if _example(
+                "explore",
+                "match_word",
+                "Compare two models of words",
+                on_click=session.compare,
+                args=("compare the bundled words", *BUNDLED),
+            ):
                 go(EXPLORE)
             st.caption("Word2Vec and FastText, 20,000 words. Choose anchors, and the scores follow.")
         with digits, st.container(border=True):

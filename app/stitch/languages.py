@@ -13,7 +13,6 @@ from app import jobs as jobs_
 from app.encode import forms, jobs
 from app.page_settings import remembered, segments
 from app.plain_text import plain_name
-from app.sharing import keep_upload
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.base.errors import SpaceError
@@ -151,7 +150,7 @@ def _chosen(workspace: Workspace) -> tuple[list[SpaceSpec], Pairs] | None:
     )
     if file is None:
         return None
-    path = keep_upload(file, session.uploads_folder())
+    path = session.keep_upload(file)
     mine = read_pair_list(path)
     kinds = {"sentences": "Sentences", "ids": "Ids of two spaces"}
     if segments("Contents of the columns", kinds, "languages.holds") == "sentences":

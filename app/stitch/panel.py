@@ -52,8 +52,7 @@ from relcore.stitch.try_it import why_not
 
 Cell = tuple[str, int, int]  # method, number of the encoder, number of the head
 
-UNASKED_SECONDS = 20.0  # seconds; a longer computation waits for a click
-MOST_ENCODERS = 6  # number of encoders chosen by default, so that the table is readable
+MOST_ENCODERS = 6  # most encoders chosen by default, so that the table is readable
 _OWN, _SESSION = "own", "this session's"
 _PAIR, _TRY = "stitch.pair", "stitch.try"
 _CELL = ("stitch.cell-method", "stitch.cell-encoder", "stitch.cell-head")
@@ -298,7 +297,7 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
         setup.spec,
         setup.specs,
         label=f"Stitch {len(setup.specs) * (len(setup.specs) - 1)} pairs",
-        unasked_seconds=UNASKED_SECONDS,
+        unasked_seconds=results.UNASKED_SECONDS,
         slower=1.5,
         details=details,
     )

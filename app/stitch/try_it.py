@@ -150,22 +150,18 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
         )
         item = _test_item(dataset, stitching, int(number) - 1)
         return _show_item(item, f"Label: {item.truth}")
-    if source == "draw":
-        label, name = "Draw here with mouse, pen or finger", "drawing"
-        picture = drawing_pad("stitch.try-pad", label, _PAD)
-        with suppress(SpaceError):  # an empty drawing is an even grey, which cannot be encoded
+    if source in ("draw", "camera"):
+        if source == "draw":
+            picture = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger", _PAD)
+        else:
+            held = "a digit, written thickly on paper," if look.on_dark else "something"
+            picture = camera("stitch.try-camera", "What the camera sees")
+            st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
+        # An empty drawing and a camera that starts are an even grey, which cannot be encoded.
+        with suppress(SpaceError):
             if picture is not None:
-                return _show_item(Item(made_like(picture, look, name)), caption_of(look))
-        return None
-    if source == "camera":
-        held = "a digit, written thickly on paper," if look.on_dark else "something"
-        picture, name = camera("stitch.try-camera", "What the camera sees"), "camera"
-        st.caption(f"Hold {held} before the camera. Every pair answers while it moves; nothing is kept.")
-        if picture is None:
-            return None
-        with suppress(SpaceError):  # a camera that starts shows an even grey
-            seen = strokes_of(picture) if look.on_dark else picture
-            return _show_item(Item(made_like(seen, look, name)), caption_of(look))
+                seen = strokes_of(picture) if source == "camera" and look.on_dark else picture
+                return _show_item(Item(made_like(seen, look, source)), caption_of(look))
         return None
     kinds = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
     file = st.file_uploader("A picture", type=kinds, key="stitch.try-upload")

@@ -21,7 +21,6 @@ from app.items import draw_rows, found_html, items_of, rows_html
 from app.page_settings import remembered, segments
 from app.places import CONNECT, DATA, EXPLORE, go
 from app.plain_text import bold_numbers, plain, plain_html
-from app.sharing import keep_upload
 from app.spaces.loading import replace_spaces
 from app.tables import report_table
 from app.widgets import several_spaces, space_name
@@ -169,7 +168,6 @@ def _circumstances(result: PairScores) -> str:
 
 
 _OWN, _FILE, _PICKED = "own", "file", "relscope.universe-picked"
-_STARTS_ITSELF = 20.0  # seconds; a longer computation waits for a click
 _FEWEST = 3
 _SHOWN, _NEAR = 6, 3
 
@@ -193,9 +191,10 @@ def page(workspace: Workspace) -> None:
             if name == _FILE
             else st.popover("Method details", icon=":material/tune:", key="universe.details")
         )
-        if _OWN not in titles:
-            if st.button("Load your models", icon=":material/add:", type="tertiary", key="universe.data"):
-                go(DATA)
+        if _OWN not in titles and st.button(
+            "Load your models", icon=":material/add:", type="tertiary", key="universe.data"
+        ):
+            go(DATA)
     st.caption(
         "How similar are many models? A linear map takes each model into a common space, so rows of any"
         " model can be translated into any other."
@@ -303,7 +302,7 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
         task,
         specs,
         label=f"Bring {len(specs)} spaces into one",
-        unasked_seconds=_STARTS_ITSELF,
+        unasked_seconds=results.UNASKED_SECONDS,
         spaces=spaces,
     )
     if universe is None:
@@ -334,7 +333,7 @@ def _file(workspace: Workspace) -> None:
             f"relscope universe a.npy b.npy c.npy -o models{SUFFIX} writes such a file; so does “Universe"
             " file” below the models."
         )
-    path = keep_upload(file, session.uploads_folder()) if file is not None else access.readable_path(typed)
+    path = session.keep_upload(file) if file is not None else access.readable_path(typed)
     universe = _read(path)
     by_name = _here(universe, workspace.spaces)
     missing = [plain(member.name) for member in universe.members if member.name not in by_name]
