@@ -387,12 +387,10 @@ def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
     return columns.with_color_column(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
 
 
-def _second_key(pair: Match, drawn: View, workspace: Workspace) -> tuple:
-    second = workspace.look.second
-    return pair, drawn, workspace.view, second, _tables(second, workspace)
-
-
-@cached(32, key=_second_key)
+@cached(
+    32,
+    key=lambda pair, drawn, now: (pair, drawn, now.view, now.look.second, _tables(now.look.second, now)),
+)
 def second_view(pair: Match, drawn: View, workspace: Workspace) -> View | None:
     return scene.second_view(pair, drawn, workspace.view, workspace.look, cells(workspace))
 
@@ -461,11 +459,7 @@ def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
     return (*all_facets(pair, workspace), *columns.selected_facet(pair, workspace.look.filter))
 
 
-def _filtered_key(pair: Match, workspace: Workspace) -> tuple:
-    return *_facets_key(pair, workspace), workspace.look.filter, workspace.anchors
-
-
-@cached(8, key=_filtered_key)
+@cached(8, key=lambda pair, now: (*_facets_key(pair, now), now.look.filter, now.anchors))
 def filtered_pair(pair: Match, workspace: Workspace) -> Match:
     """The pair restricted to the filtered rows and the anchors. Anchors that the filter hides are kept but
     never scored."""

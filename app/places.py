@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import streamlit as st
@@ -73,14 +73,15 @@ FORMER = {
 def pages() -> list[StreamlitPage]:
     """The pages of the navigation, and the hidden pages: Data and the former addresses."""
     former = [
-        st.Page(_sender(place, tab), title=name.capitalize(), url_path=name, visibility="hidden")
+        st.Page(
+            partial(go, place, tab, same_settings=True),
+            title=name.capitalize(),
+            url_path=name,
+            visibility="hidden",
+        )
         for name, (place, tab) in FORMER.items()
     ]
     return [place.page() for place in PLACES.values()] + former
-
-
-def _sender(place: Place, tab: str) -> Callable[[], None]:
-    return lambda: go(place, tab, same_settings=True)
 
 
 def go(place: Place, tab: str = "", *, same_settings: bool = False) -> None:

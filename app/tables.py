@@ -41,8 +41,7 @@ def chosen_rows(
 
 def _rows_of(state: Any) -> list[int]:
     """The numbers of the ticked rows, and of the row whose cell was clicked."""
-    cells = [row for row, _ in state.selection.cells]
-    return list(dict.fromkeys([*state.selection.rows, *cells]))
+    return list(dict.fromkeys([*state.selection.rows, *(row for row, _ in state.selection.cells)]))
 
 
 def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:

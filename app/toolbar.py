@@ -200,10 +200,14 @@ def _models(workspace: Workspace) -> None:
         shared = {spec: compute.shared_rows(*workspace.models, spec) for spec in others}
         fits = {spec: n for spec, n in shared.items() if isinstance(n, int) and n >= compute.LEAST_HELD_OUT}
         for number, (spec, n) in enumerate(fits.items()):
-            given = {"args": (f"add {labels[spec]}",), "kwargs": {"others": (*workspace.others, spec)}}
-            key = f"models.choose-{number}"
-            name = plain_name(labels[spec])
-            st.button(name, key=key, on_click=session.edit, width="stretch", **given)
+            st.button(
+                plain_name(labels[spec]),
+                key=f"models.choose-{number}",
+                on_click=session.edit,
+                args=(f"add {labels[spec]}",),
+                kwargs={"others": (*workspace.others, spec)},
+                width="stretch",
+            )
             st.caption(f"{counted(n, 'row')} in all models")
         if not fits:
             st.caption("No other model in this session has these rows. A third model needs the same ids.")

@@ -100,16 +100,28 @@ def several_spaces(
 
 def space_choosers(workspace: Workspace) -> None:
     labels = _short_labels(workspace.spaces)
-    ends = {"source": workspace.source, "target": workspace.target}
-    for side, chosen in ends.items():
+    for side, chosen in (("source", workspace.source), ("target", workspace.target)):
         if side == "target":
-            look = {"icon": ":material/swap_horiz:", "type": "tertiary"}
-            look["help"] = "Makes the target the source and the source the target"
-            given = "swap source and target", workspace.target, workspace.source
-            st.button("Swap", key="choose.swap", on_click=session.compare, args=given, **look)
-        choose, look = partial(choose_space, side), {"options": workspace.spaces, "format_func": labels.get}
-        look |= {"label_visibility": "collapsed", "width": 205}
-        bound(st.selectbox, side.capitalize(), f"choose.{side}", chosen, choose, **look)
+            st.button(
+                "Swap",
+                key="choose.swap",
+                icon=":material/swap_horiz:",
+                type="tertiary",
+                help="Makes the target the source and the source the target",
+                on_click=session.compare,
+                args=("swap source and target", workspace.target, workspace.source),
+            )
+        bound(
+            st.selectbox,
+            side.capitalize(),
+            f"choose.{side}",
+            chosen,
+            partial(choose_space, side),
+            options=workspace.spaces,
+            format_func=labels.get,
+            label_visibility="collapsed",
+            width=205,
+        )
 
 
 def choose_space(side: str, spec: SpaceSpec) -> None:
@@ -126,8 +138,8 @@ def strategy_choosers(pair: Match, key: str) -> None:
     usable = [name for name in STRATEGIES if name != "class-balanced" or pair.source.labels is not None]
 
     def choose(**changed: Any) -> None:
-        settings = {"strategy": strategy, "n_anchors": n_anchors, "random_state": random_state} | changed
-        choose_anchors(pair, **settings)
+        usual = {"strategy": strategy, "n_anchors": n_anchors, "random_state": random_state}
+        choose_anchors(pair, **(usual | changed))
 
     by_hand = "found by Link" if workspace.anchors_from else "chosen by hand"
     bound(

@@ -266,10 +266,6 @@ def _number(text: str, most: int) -> int:
     return int(text)
 
 
-def _pivots(text: str) -> tuple[str, ...]:
-    return records.from_json(tuple[str, ...], parse(text, "pivots"))[:MOST_PIVOTS]
-
-
 def _origin(text: str) -> str:
     origin = text.replace(",", " ")
     if not strategy_of(origin):
@@ -301,16 +297,16 @@ def _filter_text(conditions: tuple[Condition, ...]) -> str:
     return text if conditions and len(text) <= _LONGEST_FILTER else ""
 
 
-def _filter(text: str) -> tuple[Condition, ...]:
-    return records.from_json(tuple[Condition, ...], parse(text, "filter"))
-
-
 _FLAG = {False: "0", True: "1"}.__getitem__, {"0": False, "1": True}.__getitem__
 # Name in a link → the setting, its writer and its reader. The classes refuse wrong values.
 _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     "similarity": ("projection.similarity", str, str),
     "center": ("projection.center", *_FLAG),
-    "pivots": ("view.pivots", lambda pivots: json.dumps(pivots, ensure_ascii=False), _pivots),
+    "pivots": (
+        "view.pivots",
+        lambda pivots: json.dumps(pivots, ensure_ascii=False),
+        lambda text: records.from_json(tuple[str, ...], parse(text, "pivots"))[:MOST_PIVOTS],
+    ),
     "nearest": ("view.n_nearest", str, lambda text: _number(text, 2000)),
     "all": ("view.everything", *_FLAG),
     "method": ("reduction.method", str, str),
@@ -330,7 +326,11 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
         lambda look: f"{look.second_panes},{look.second}" if look.second else "",
         lambda text: MapLook(second=text.partition(",")[2], second_panes=text.partition(",")[0]),
     ),
-    "filter": ("look.filter", _filter_text, _filter),
+    "filter": (
+        "look.filter",
+        _filter_text,
+        lambda text: records.from_json(tuple[Condition, ...], parse(text, "filter")),
+    ),
     "inverse": ("inversion", _inversion_text, _inversion),
 }
 

@@ -64,14 +64,15 @@ def draw(workspace: Workspace, pair: Match) -> None:
         steps.append(step)
         lost = (step or "").startswith(MINUS)  # Streamlit recognises only a hyphen as a minus sign
         colour = ("inverse" if lost else "normal") if metric == first else "off"
-        look = {
-            "delta": step,
-            "delta_color": colour,
-            "delta_arrow": "down" if lost else "auto",
-            "help": help_,
-        }
-        chance = f" · chance {score.null}" if score.null else ""
-        st.metric(f"{METRICS[metric].title}{chance}", short(score), width="content", **look)
+        st.metric(
+            METRICS[metric].title + (f" · chance {score.null}" if score.null else ""),
+            short(score),
+            step,
+            colour,
+            help=help_,
+            width="content",
+            delta_arrow="down" if lost else "auto",
+        )
     if moved:
         told = "Arrows: compared with" if any(steps) else "No clear change from"
         st.caption(

@@ -53,8 +53,7 @@ def _find(pair: Match, items: Items) -> None:
 
 
 def _add_typed(pair: Match) -> None:
-    words = map(str.strip, st.session_state["anchors.search"].split(","))
-    _add(pair, list(filter(None, words)))
+    _add(pair, list(filter(None, map(str.strip, st.session_state["anchors.search"].split(",")))))
     st.session_state["anchors.search"] = ""
 
 
@@ -139,8 +138,7 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
 
 def read_ids(content: bytes) -> list[str]:
     """The ids in a text file with one id per line. Raises a SpaceError if there are none."""
-    lines = lines_of(content, "list", "one id per line")
-    ids = [line.strip() for line in lines if line.strip()]
+    ids = [line.strip() for line in lines_of(content, "list", "one id per line") if line.strip()]
     if not ids:
         raise SpaceError("list: expected one id per line, got an empty file; choose another")
     return ids

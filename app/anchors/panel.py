@@ -55,9 +55,8 @@ def audit(workspace: Workspace, pair: Match) -> None:
         if outcome.scores:
             _scores(outcome)
     with drawn:
-        digests = compute.digests(specs)
-        figure = AnchorAudit(source=specs[0], target=specs[1], digests=digests, audit=task).draw(outcome)
-        exports.figure(figure, "audit.chart")
+        recipe = AnchorAudit(source=specs[0], target=specs[1], digests=compute.digests(specs), audit=task)
+        exports.figure(recipe.draw(outcome), "audit.chart")
 
 
 def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
@@ -157,9 +156,11 @@ def show_table(workspace: Workspace, pair: Match) -> None:
         ):
             look = {"icon": f":material/{icon}:", "disabled": not chosen}
             st.button(f"{label} {len(chosen) or ''}", on_click=call, args=(chosen,), **look)
-        few = len(workspace.anchors) < 2
         st.button(
-            "Remove all but pinned", disabled=few, on_click=session.remove_anchors, args=(workspace.anchors,)
+            "Remove all but pinned",
+            disabled=len(workspace.anchors) < 2,
+            on_click=session.remove_anchors,
+            args=(workspace.anchors,),
         )
 
 

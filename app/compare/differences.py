@@ -38,8 +38,9 @@ def where_they_differ(workspace: Workspace, pair: Match, drawn: View) -> None:
     if len(table) > 2 * _LISTED:  # the table would be too long for the page
         table = pd.concat([table.head(_LISTED), table.tail(_LISTED)], ignore_index=True)
     shown, look = with_items(workspace, table)
-    progress = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
-    look["column_config"]["neighbours kept"] = progress
+    look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(
+        min_value=0, max_value=1, format="%.3f"
+    )
     brushing_table(shown, "differences.rows", height=300, **look)
     caption(
         "The rows that changed most stand first, then the rows that changed least. Click a column's head to"

@@ -57,19 +57,13 @@ def _table(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | N
 
 
 def _downloads(workspace: Workspace, pair: Match, rows: np.ndarray, items: Items | None) -> None:
-    def csv() -> bytes:
-        return delimited_text(_table(workspace, pair, rows, items)).encode()
-
-    def parquet() -> bytes:
-        return _table(workspace, pair, rows, items).to_parquet(index=False)
-
-    for title, suffix, data, mime in (
-        ("Download CSV", "csv", csv, "text/csv"),
-        ("Download Parquet", "parquet", parquet, "application/vnd.apache.parquet"),
+    for title, suffix, write, mime in (
+        ("Download CSV", "csv", delimited_text, "text/csv"),
+        ("Download Parquet", "parquet", pd.DataFrame.to_parquet, "application/vnd.apache.parquet"),
     ):
         st.download_button(
             title,
-            data,
+            lambda write=write: write(_table(workspace, pair, rows, items)),
             f"relscope-selection.{suffix}",
             mime,
             icon=":material/download:",
@@ -108,10 +102,9 @@ def _uses(
         help="Opens Data, to encode the selected texts with another model",
         key="selection.embed",
     ):
-        table = _table(workspace, pair, rows, items)
-        upload = _File("selected-texts.csv", delimited_text(table).encode())
+        content = delimited_text(_table(workspace, pair, rows, items)).encode()
         st.session_state["data.kind"] = "Texts"
-        st.session_state["data.path"] = str(session.keep_upload(upload))
+        st.session_state["data.path"] = str(session.keep_upload(_File("selected-texts.csv", content)))
         go(DATA)
 
 

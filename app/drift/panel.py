@@ -91,8 +91,9 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     checks, *shares = told.tables
     for table in shares:
         report_table(table)
-    recipe = DriftChart(old=old, new=new, digests=compute.digests(specs), drift=task, thresholds=thresholds)
-    figure = recipe.draw(drift)
+    figure = DriftChart(
+        old=old, new=new, digests=compute.digests(specs), drift=task, thresholds=thresholds
+    ).draw(drift)
     chart, listed = st.columns(2, gap="medium")
     with chart:
         exports.chart(figure.interactive(exports.theme()), "drift.chart")

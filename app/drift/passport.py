@@ -133,15 +133,13 @@ def _result(workspace: Workspace, passport: Passport, spec: SpaceSpec, new_spec:
     report = change.report()
     messages.lead(f"<b>{plain_html(report.sentence)}</b>")
     specs = (spec, *filter(None, [new_spec]))
-    anchors = passport.ids if spec in workspace.spaces else ()
-    recipe = PassportChart(
+    figure = PassportChart(
         passport=spec,
         new=new_spec,
         digests=compute.digests(specs),
-        anchors=anchors,
+        anchors=passport.ids if spec in workspace.spaces else (),
         embed=task if new_spec is None else EmbedAnchors(),
-    )
-    figure = recipe.draw((passport, new))
+    ).draw((passport, new))
     chart, listed = st.columns([1.35, 1], gap="large")
     with chart:
         exports.chart(figure.interactive(exports.theme()), "passport.chart")

@@ -108,8 +108,7 @@ def choose(workspace: Workspace) -> MigrateSetup | None:
     """Draw the choosers. If the choices do not fit together, the page shows why, and None is returned."""
     example = starting_models(jobs.queue().store.finished) or ()
     options = tuple(dict.fromkeys((*example, *workspace.spaces)))
-    own = (workspace.source, workspace.target)
-    usual = example if example and session.migrates_example() else own
+    usual = example if example and session.migrates_example() else (workspace.source, workspace.target)
     labels, place = space_labels(options), results.place_of(options, usual)
 
     def space(label: str, key: str, **look: Any) -> SpaceSpec | None:
@@ -190,9 +189,8 @@ def _settings(specs: Sequence[SpaceSpec], example: bool, judged: bool) -> dict[s
     }
     if (old.labels is None and new.labels is None) or judged:
         del shown["relevance"]
-    fields = settings_of(Migration)
     return {
-        name: setting_widget(fields[name], f"migrate.{key}", getattr(start, name), *limits)
+        name: setting_widget(settings_of(Migration)[name], f"migrate.{key}", getattr(start, name), *limits)
         for name, (key, *limits) in shown.items()
     }
 
@@ -506,13 +504,12 @@ def _ask(setup: MigrateSetup, option: str, question: BlindQuestion, number: int)
     says = {"Left is better": sides[0][0], "Equal": "equal", "Right is better": sides[1][0]}
     with st.container(horizontal=True, horizontal_alignment="center"):
         for key, (label, preferred) in enumerate(says.items(), start=1):
-            answer = Answer(question.query, question.keep, question.other, preferred)
             st.button(
                 label,
                 key=f"judge.{option}-{number}-{key}",  # a late key press must not answer the next question
                 shortcut=str(key),
                 on_click=_keep_answer,
-                args=(setup, option, answer),
+                args=(setup, option, Answer(question.query, question.keep, question.other, preferred)),
             )
 
 
@@ -622,10 +619,9 @@ def thresholds(setup: MigrateSetup, result: MigrationResult) -> None:
         " decision accepts, the share that only one accepts. The map keeps the number of rows that pass, but"
         " other rows pass."
     )
-    knots = pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})
     exports.download(
         "Download the map (CSV)",
-        delimited_text(knots),
+        delimited_text(pd.DataFrame({"new score": outcome.map.new, "old score": outcome.map.old})),
         "score-map.csv",
         "text/csv",
         "threshold.download",

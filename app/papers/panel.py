@@ -306,10 +306,16 @@ def _choose_rows(
             and (verdict == _ALL or verdict in verdicts[row.id])
             and _fits(row, asked.lower().split())
         ]
-        look = {"type": "tertiary", "disabled": not chosen}
-        look["help"] = "One number per line, published and measured: the rows shown"
-        content = partial(as_csv, chosen, results)
-        exports.download("CSV", content, "papers.csv", "text/csv", "papers.csv", **look)
+        exports.download(
+            "CSV",
+            partial(as_csv, chosen, results),
+            "papers.csv",
+            "text/csv",
+            "papers.csv",
+            type="tertiary",
+            disabled=not chosen,
+            help="One number per line, published and measured: the rows shown",
+        )
     return chosen
 
 

@@ -58,16 +58,14 @@ def draw(workspace: Workspace) -> None:
         st.caption(f":material/visibility_off: {plain(limit)}")
     st.markdown(plain(found.sentence))
     space = compute.load_space(spec)
-    recipe = CheckChart(
+    figure = CheckChart(
         space=spec, trusted=None if trusted == _NONE else trusted, digests=compute.digests(specs)
-    )
-    figure = recipe.draw((space, found))
+    ).draw((space, found))
     chart, listed = st.columns([1.35, 1], gap="large")
     with chart:
         exports.figure(figure, "check.chart")
     with listed:
-        report = found.report(space.ids)
-        for table in report.tables:
+        for table in found.report(space.ids).tables:
             report_table(table)
         content = delimited_text(found.rows(space.ids)).encode()
         exports.download(

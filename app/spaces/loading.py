@@ -125,15 +125,11 @@ def describe(
     return SpaceSpec("file", str(path), limit, options), size
 
 
-def _matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
-    description = reading.description_of(path)
-    return description.choosable, description.usual
-
-
 def _choose_matrix(path: Path, options: Options) -> tuple[Options, tuple[int | None, int | None]] | None:
     """The options that choose a matrix in the file, and its shape if it is known. Returns None until the user
     has chosen a matrix."""
-    matrices, usual = read_about(_matrices, path) if access.readable_path(path).is_file() else ({}, None)
+    about = read_about(reading.description_of, path) if access.readable_path(path).is_file() else None
+    matrices, usual = (about.choosable, about.usual) if about else ({}, None)
     if named := dict(options).get("matrix"):
         return (), matrices.get(named, (None, None))
     if len(matrices) < 2:

@@ -65,9 +65,13 @@ def _dropped_earlier() -> tuple[Path, ...]:
     with st.container(horizontal=True, gap="small"):
         for path in earlier:
             others = tuple(one for one in earlier if one != path)
-            look = {"icon": ":material/close:", "key": f"data.drop-{digest_of(str(path))[:12]}"}
-            name = plain_name(path.name)
-            st.button(f"Remove {name}", on_click=kept.__setitem__, args=(_EARLIER, others), **look)
+            st.button(
+                f"Remove {plain_name(path.name)}",
+                key=f"data.drop-{digest_of(str(path))[:12]}",
+                icon=":material/close:",
+                on_click=kept.__setitem__,
+                args=(_EARLIER, others),
+            )
     return earlier
 
 

@@ -214,8 +214,15 @@ def _retrieval(workspace: Workspace, specs: list[SpaceSpec], pairs: Pairs) -> No
         known = min(usual.n_anchors, max(2, 2 * n // 3))
         n_anchors = int(remembered(st.slider, "Known pairs", 2, most, known, key=key, width=320))
         with st.popover("Method details", icon=":material/tune:", key="languages.details"):
-            helps = {"help": "Draws the known pairs."}
-            state = remembered(st.number_input, "Random state", 0, 9999, 0, key="languages.state", **helps)
+            state = remembered(
+                st.number_input,
+                "Random state",
+                0,
+                9999,
+                0,
+                key="languages.state",
+                help="Draws the known pairs.",
+            )
             if set(specs) - set(workspace.spaces):
                 st.button(
                     "Add both to the session",

@@ -350,8 +350,9 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: Cell | None) 
     none = " Empty cell: the classifier cannot read rows of this dimension." if missing else ""
     first = "The best method comes first. " * (len(methods) > 1)
     caption(f"{first}Dashed frame: a classifier with its own encoder, not stitched.{none}")
-    data = stitch_matrices(result, metric, show)
-    figure = matrices_figure(data, exports.theme(), width=1080, picked=picked)
+    figure = matrices_figure(
+        stitch_matrices(result, metric, show), exports.theme(), width=1080, picked=picked
+    )
     # The key contains the selected cell, because Streamlit ignores a second click on a selected cell.
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: _open(cell_of(points, methods)))

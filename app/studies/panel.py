@@ -24,7 +24,6 @@ from relcore.base.numbers import counted
 from relcore.base.records import parse, without_paths
 from relcore.base.report import delimited_text
 from relcore.base.settings import Setting
-from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.export import chart_exportable
 from relcore.studies.papers import PaperRow, named_rows, rows_of_study
 from relcore.studies.study import Study, StudyChart, StudyRuns, StudySpec, run_row, study_of, study_report
@@ -106,7 +105,11 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
         if given := st.session_state.get(given):
             return given
         if on and option.name == "spaces":
-            return tuple(_json_with_digest(spec) for spec in (workspace.source, workspace.target))
+            # The digest makes new runs if the file changes.
+            return tuple(
+                json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
+                for spec in (workspace.source, workspace.target)
+            )
         if on and not workspace.anchors:
             st.caption("No anchors in this session yet: choose some in Explore.")
         return workspace.anchors if on else ()
@@ -119,11 +122,6 @@ def _choose(study: Study, option: Setting, workspace: Workspace) -> Any:
         return remembered(st.selectbox, option.label, index=look["options"].index(option.default), **look)
     look |= {"default": option.default, "required": True}
     return remembered(st.segmented_control, option.label, **look)
-
-
-def _json_with_digest(spec: SpaceSpec) -> str:
-    """A space as JSON with its digest. If the file changes, the digest makes new runs."""
-    return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
 
 
 def introduce(study: Study) -> None:
@@ -155,9 +153,9 @@ def open_key(row: PaperRow) -> str:
 
 
 def _open_row(row: PaperRow) -> None:
-    shown = {RESEARCH.key: RESEARCH.tabs[1], open_key(row): True, "papers.paper": row.paper.id}
-    for key, value in (shown | {"papers.search": row.name, "papers.verdict": "All"}).items():
-        st.session_state[key] = value
+    st.session_state.update({RESEARCH.key: RESEARCH.tabs[1], open_key(row): True})
+    shown = {"papers.paper": row.paper.id, "papers.search": row.name, "papers.verdict": "All"}
+    st.session_state.update(shown)
 
 
 def control(runs: StudyRuns) -> None:
@@ -357,8 +355,10 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, place: str = "studies") -> str
     if runs.study.reading:
         st.caption(f"How to read it: {plain(runs.study.reading)}")
     # The figure has no title, because the conclusion stands above.
-    figure = chart_exportable(charts[chart]).interactive(exports.theme())
-    exports.chart(figure, f"{place}.{runs.study.kind}.figure-{chart}")
+    exports.chart(
+        chart_exportable(charts[chart]).interactive(exports.theme()),
+        f"{place}.{runs.study.kind}.figure-{chart}",
+    )
     return chart
 
 

@@ -307,12 +307,11 @@ def _result(workspace: Workspace, specs: tuple[SpaceSpec, ...], task: UniverseSp
     )
     if universe is None:
         return
-    digests = tuple(space.digest for space in spaces)
     _show(
         workspace,
         universe,
         dict(zip(universe.names, specs, strict=True)),
-        UniverseChart(spaces=specs, digests=digests, universe=task),
+        UniverseChart(spaces=specs, digests=tuple(space.digest for space in spaces), universe=task),
     )
 
 
@@ -478,10 +477,11 @@ def _translations(
     download."""
     st.markdown("### Any model into any other")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        look = {"width": 240}
-        source = remembered(st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", **look)
+        source = remembered(
+            st.selectbox, "Rows of", list(spaces), key=f"universe.from-{len(spaces)}", width=240
+        )
         others = [name for name in universe.names if name != source]
-        target = remembered(st.selectbox, "in the space of", others, key=f"universe.to-{source}", **look)
+        target = remembered(st.selectbox, "in the space of", others, key=f"universe.to-{source}", width=240)
         by_row = f"All {len(spaces[source]):,} rows of {plain(source)}, in their order"
         if universe.unit:
             by_row += ", scaled to length 1, as for search by cosine. A classifier may need the lengths:"
