@@ -67,7 +67,7 @@ def test_work_for_gpu_of_this_machine_goes_to_one_process(monkeypatch, tmp_path,
     monkeypatch.setenv(DEVICE, "cuda")
     queue = JobQueue(store=Store(tmp_path))
     queue._client, queue._cluster = Client(), cluster
-    monkeypatch.setattr(queue, "_connect", lambda: None)
+    monkeypatch.setattr(queue, "start", lambda: None)
     for function in (on_gpu, on_cpu):
         queue.submit(digest_of(function.__name__), function, title="any")
     assert queue._client.sent == [(on_gpu, "cuda", resource), (on_cpu, "cuda", None)]
