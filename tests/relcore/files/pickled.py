@@ -11,7 +11,6 @@ import numpy as np
 from relcore.files.reading import load_space
 from relcore.migrate import adapters as export
 from relcore.sharded.space import ShardedSpace
-from tests.hostile import model_folders
 from tests.relcore.migrate.planted import Made, pairs
 from tests.relcore.sharded.folders import whole
 
@@ -108,18 +107,6 @@ def adapter_file(folder, pickled):
     else:
         path.write_bytes(pickled)
     return path
-
-
-def model(folder, pickled):
-    """A folder of a transformers model, with the pickle beside the weights, too."""
-    place = folder / model_folders.FOLDER
-    place.mkdir(exist_ok=True)
-    for name, content in model_folders.made().items():
-        (place / name).write_bytes(content)
-    if pickled is not None:
-        (place / "pytorch_model.bin").write_bytes(pickled)
-        (place / "model.safetensors").write_bytes(pickled)
-    return place / "model.safetensors"
 
 
 CASES = {
