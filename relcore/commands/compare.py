@@ -1,4 +1,4 @@
-"""compare: the table of scores in Explore."""
+"""The command `compare`, which prints the scores that the app's page Explore shows in a table."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def run_compare(options: argparse.Namespace) -> Report:
 
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
-    """The metrics that --metrics names; () if it names none."""
+    """The names of metrics that the user lists in --metrics; () without this option."""
     every = metrics_of_a_pair(more=True)
     asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
     if asked == ("all",):

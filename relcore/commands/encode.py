@@ -191,8 +191,8 @@ def _make_passport(options: argparse.Namespace) -> Passport:
 
 
 def _of_pictures(options: argparse.Namespace, source: str) -> LatentSpace:
-    """The vectors of a dataset's pictures. Their ids are digests of the pixels. Of equal pictures, only the
-    first is kept."""
+    """The vectors of a dataset's pictures. The id of a picture is a digest of its pixels. Among equal
+    pictures, only the first is kept."""
     dataset = load_dataset(dataset_spec(argparse.Namespace(dataset=source, config="", id_column=None)))
     if dataset.kind != "images":
         raise SpaceError(f"{source}: expected pictures, got {dataset.kind}; leave out --pictures")
@@ -216,7 +216,7 @@ def _ids(options: argparse.Namespace) -> list[str]:
 
 
 def _space_of(source: str, ids: Sequence[str]) -> LatentSpace:
-    """The space that a user names. Of a store, only the rows with these ids are read."""
+    """The space that a user names. If it is in a vector database, only the rows with these ids are read."""
     place = parse_place(source)
     if ids and place is not None and place.kind != "npy":
         try:
@@ -327,7 +327,8 @@ def run_check(options: argparse.Namespace) -> Report:
 
 
 def _trusted_rows(name: str | None) -> tuple[LatentSpace | Passport | None, SpaceSpec | None]:
-    """Return the trusted rows or a trusted passport, and its spec. Without a name, both are None."""
+    """Load rows that are known to be of the right model, or a passport of it. Return them with their spec, or
+    (None, None) without a name."""
     if name is None:
         return None, None
     spec = space_spec(name)
@@ -338,8 +339,8 @@ def _trusted_rows(name: str | None) -> tuple[LatentSpace | Passport | None, Spac
 
 
 def _plan(place: str, space: LatentSpace, found: Checked) -> dict[str, Any]:
-    """A plan for a store, as JSON: the ids of the rows that another model probably made, likeliest first, and
-    the steps to embed or map these rows again."""
+    """A plan, written as JSON, to repair a vector database: the ids of the rows that another model probably
+    made, likeliest first, and the steps to embed or map these rows again."""
     steps = [
         "Embed some of the ids again with the model of the other rows; 300 are enough to map the rest:"
         f" relscope check {place} --again ROWS --repair FILE.npz",
@@ -401,7 +402,7 @@ def run_study(options: argparse.Namespace) -> Report:
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
-    """The spec of the study that the options name; None if they name none."""
+    """The study that the options name, with its settings; None if they name no study."""
     given, kind = {}, options.name
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
@@ -420,8 +421,8 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
-    """The values that --grid gives to a study's options. A text that is not one of the choices
-    is kept as a text."""
+    """Read texts such as "OPTION=VALUE" from --grid into a dict of values by option. A value that is not
+    among the choices of its option stays a string."""
     known = {option.name: option for option in study.options}
     values = {}
     for text in grid:
@@ -516,7 +517,7 @@ def run_available(options: argparse.Namespace) -> Report:
 
 
 def file_report(options: argparse.Namespace) -> Report:
-    """A report on the content of a file or a folder."""
+    """A report on what a file or a folder contains."""
     text = options.file
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
@@ -638,8 +639,8 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
 
 
 def _settings() -> dict[str, dict[str, Setting]]:
-    """For each option of the command, the encoders that have it, with their settings. If a plugin's option
-    has the name of one of Relscope's, it can be set only in a .json file.
+    """For each option of the command, the names of the encoders that have it, each with its declaration. An
+    option of a plugin's encoder is left out if its name is taken; it can still be set in a .json file.
     """
     options: dict[str, dict[str, Setting]] = {}
     kinds = (EncodeOptions, DatasetSpec, Printed, Scheduler)

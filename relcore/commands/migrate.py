@@ -1,4 +1,5 @@
-"""migrate: keep the old embedding model, bridge, query both models, cascade, or re-embed."""
+"""The command `migrate`, which recommends what to do about a new embedding model: keep the old one, map
+queries to it, query both models, let the new model re-rank, or re-embed all rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of the commands, and their parser."""
+"""The table of all commands, and the parser of the command line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Help(argparse.HelpFormatter):
     """A help formatter that keeps the lines of the example at the end."""
 
     def _format_action(self, action: argparse.Action) -> str:
-        """Format an action. The list of commands gets no heading."""
+        """Format an argument for the help text. Commands are listed without a heading."""
         if isinstance(action, argparse._SubParsersAction):
             return "".join(map(self._format_action, action._get_subactions()))
         return super()._format_action(action)
@@ -76,7 +76,8 @@ class _Help(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its errors as one line. `called` is the parser of the command that was called."""
+    """A parser that raises each error as an exception with a one-line message. `called` is the parser of the
+    command that the user called."""
 
     called: argparse.ArgumentParser | None = None
 
@@ -98,15 +99,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def similar_option(text: str, known: Sequence[str]) -> str:
-    """A suggestion such as ``"; did you mean '--random-state'?"``. It names the option that
-    other tools call `text`, or else the most similar one."""
+    """A suggestion for an unknown option `text`, such as ``"; did you mean '--random-state'?"``. It names the
+    option that other tools call `text`; if there is none, the option with the most similar name."""
     names = {name.lstrip("-").replace("_", "-"): name for name in known}
     meant = SYNONYMS.get(text.lstrip("-").replace("_", "-"), ())
     return did_you_mean(next((names[name] for name in meant if name in names), text), known)
 
 
 def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser that lists each command in one line, and has all arguments of the command that is called."""
+    """A parser for these arguments. Its help lists every command in one line, but only the command that is
+    called gets its options."""
     width = min(100, shutil.get_terminal_size().columns)
     style = {"formatter_class": partial(_Help, max_help_position=28, width=width)}
     parser = _Parser(
@@ -138,5 +140,5 @@ def parser_of(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def written(action: argparse.Action) -> bool:
-    """Whether an argument names a file or a place to which a command writes."""
+    """Whether this argument of a command names the file or folder to which the command writes."""
     return action.dest == "output" or getattr(getattr(action, "setting", None), "written", False)

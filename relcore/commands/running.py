@@ -159,7 +159,7 @@ class Results(FullPaths, Printed):
 
 @dataclass
 class Command:
-    """A command, with its options, the texts of its ``--help``, and the function that runs it.
+    """A command of the command line: its options, the texts of its ``--help``, and the function that runs it.
 
     Attributes
     ----------
@@ -195,13 +195,15 @@ class Command:
 
 
 def command(*declared: Any, **more: Any) -> Callable[..., Command]:
-    """A decorator that makes a function a `Command`."""
+    """A decorator that turns a function into a `Command`; its arguments are the fields of `Command` after
+    `run`."""
     return lambda run: Command(run, *declared, **more)
 
 
 def add(parser: argparse.ArgumentParser, *kinds: type) -> None:
-    """Add an option for each field that has a help text. If a field is a dataclass, its fields are added,
-    too. A field without a default becomes a positional argument.
+    """Add a command-line option for each field of these dataclasses that has a help text. If a field is
+    itself a dataclass, options are added for its fields. A field without a default becomes a positional
+    argument.
     """
     for kind in kinds:
         for name, one in settings_of(kind).items():
@@ -253,7 +255,8 @@ def help_text(one: Setting) -> str:
 
 
 def _read(one: Setting, text: str) -> Any:
-    """The value that a text stands for. argparse puts the option's name before the error."""
+    """Convert a text from the command line into the value of a setting. If it is invalid, raise an error, to
+    which argparse adds the option's name."""
     try:
         value = Path(text) if one.kind is Path else one.read(text)
         one.check(value)
@@ -263,7 +266,7 @@ def _read(one: Setting, text: str) -> Any:
 
 
 def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
-    """The values, by field, of the options that `add` made for a dataclass."""
+    """The values of the options that `add` made for a dataclass, by the name of the field."""
     values = {}
     for name, one in settings_of(kind).items():
         if is_dataclass(one.kind) and (inner := values_of(options, one.kind)):
@@ -274,7 +277,8 @@ def values_of(options: argparse.Namespace, kind: type) -> dict[str, Any]:
 
 
 def is_number(option: str, text: str) -> bool:
-    """Whether an option's text is a whole number without a sign. Other texts name a file or ids.
+    """Whether the text of an option is a number of rows: a whole number without a sign. Other texts name a
+    file or ids.
 
     Raises
     ------
@@ -291,10 +295,11 @@ def is_number(option: str, text: str) -> bool:
 
 
 def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
-    """Whether these places are read shard by shard.
+    """Whether the folders at these paths or addresses are read shard by shard, without loading a whole space
+    into memory.
 
-    Some folders can also be loaded into memory as one space, such as a saved dataset or the shards of one
-    table. These are read by shard only with --shards.
+    A saved dataset, or the shards of one table, can be loaded into memory as one space. Such a folder is read
+    by shard only with --shards.
     """
     if options.shards or any(map(os.path.isfile, places)):  # `Path.is_file` raises an error for a long name
         return options.shards
@@ -311,7 +316,8 @@ def is_by_shard(options: argparse.Namespace, *places: str) -> bool:
 
 @dataclass
 class Inputs:
-    """The spaces of a command, with their specs, and sentences about samples of shards."""
+    """The spaces that a command reads, with the specs to load them again. `notes` say which of them are
+    samples of larger spaces."""
 
     options: argparse.Namespace
     specs: list[SpaceSpec]
@@ -322,8 +328,8 @@ class Inputs:
         return self.results([task])[0]
 
     def results(self, tasks: Sequence[Task[Result]]) -> list[Result]:
-        """The results of tasks on these spaces. They are read from the store if they are there. Otherwise,
-        they are computed: in this process if that is quick, or by jobs that run in parallel."""
+        """The results of tasks on these spaces. Results in the store are read. Missing ones are computed: in
+        this process if that is quick, otherwise by jobs that run in parallel."""
         options, spaces = self.options, self.spaces
         store, known = Store(), {task.key(spaces): task for task in tasks}
         results = {key: task.read(entry) for key, task in known.items() if (entry := store.get(key))}
@@ -351,23 +357,23 @@ class Inputs:
         return [results[key] for key in known]
 
     def chart(self, name: str, result: Any, **settings: Any) -> dict[str, Callable[[], Any]]:
-        """The name of a figure of a report, with a function that draws it. `settings` are those of its
-        recipe."""
+        """A dict with one entry: the name of a figure in a report, and a function that draws it from `result`
+        with these settings."""
         digests = tuple(space.digest for space in self.spaces)
         return {name: lambda: FIGURES[name].load()(**settings, digests=digests).draw(result)}
 
     def noted(self, report: Report) -> Report:
-        """The report with the sentences about samples."""
+        """Return the report with notes that say which numbers come from a sample of the rows."""
         facts, notes = {**report.facts, "sample": self.notes}, [*report.notes, *self.notes]
         return replace(report, facts=facts, notes=notes)
 
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
-    """The spaces that a user names. With --pair-by-row, row numbers become their ids. If an audit wrote the
-    file of --anchors, its suspects are not scored.
+    """Load the spaces that a user names. With --pair-by-row, the ids of rows are replaced by row numbers. If
+    the command `audit` wrote the file of --anchors, rows that it found wrongly paired are not scored.
 
-    Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `read_links` and
-    `load`.
+    Raises a SpaceError if the spaces have different numbers of rows with --pair-by-row, and the errors of
+    `read_links` and `load`.
     """
     links, specs = getattr(options, "links", None), list(map(space_spec, names))
     if links:
@@ -385,9 +391,10 @@ def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
 
 
 def loaded_spaces(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> Inputs:
-    """Load spaces. With --pair-by-row, row numbers become their ids.
+    """Load spaces. With --pair-by-row, the ids of rows are replaced by row numbers.
 
-    Raises a SpaceError if numbers of rows differ with --pair-by-row, and the errors of `load`.
+    Raises a SpaceError if the spaces have different numbers of rows with --pair-by-row, and the errors of
+    `load`.
     """
     by_row = getattr(options, "pair_by_row", False)
     specs = list(map(numbered_spec, specs) if by_row else specs)
@@ -402,9 +409,10 @@ def loaded_spaces(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> In
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The ids of the anchors. If --anchors is a number (by default `usual_anchors`), it is the number of
-    anchors that --strategy chooses in this space. Unconfirmed links are never scored, so if there are
-    enough of them, anchors are chosen among them. If --anchors gives ids, these are the anchors.
+    """The ids of the anchors. If --anchors lists ids, these are returned. Otherwise it is a number, by
+    default `usual_anchors`, and that many anchors are chosen in this space by --strategy. Pairs of rows that
+    an algorithm guessed cannot be used for scores; if there are enough of them, all anchors are chosen among
+    them.
     """
     anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:
@@ -417,8 +425,8 @@ def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ..
 
 
 def number_or_ids(text: str | None, usual: int = USUAL_ANCHORS) -> int | tuple[str, ...]:
-    """The value of --anchors: a number, such as ``"300"``, or distinct ids. Ids are separated by commas, or
-    are the lines of a file."""
+    """Read the value of --anchors: either a number of anchors, such as ``"300"``, or distinct ids. The ids
+    are separated by commas, or `text` names a file with one id per line."""
     if text is None:
         return usual
     if is_number("--anchors", text):
@@ -462,15 +470,16 @@ def _path_of(anchors: str) -> Path:
 
 
 def _ids_in(path: Path) -> list[str] | None:
-    """The lines of a file of ids; None for a file of links."""
+    """The lines of a file that lists ids; None if the file lists pairs of ids instead (see
+    `relcore.linking.link.is_links`)."""
     from relcore.linking.link import is_links
 
     return None if is_links(path) else read_lines(path, "one id per line")
 
 
 def suspects_of(options: argparse.Namespace) -> list[str]:
-    """The ids that an audit found to be wrongly paired. They are in the file of --anchors, if an audit wrote
-    it."""
+    """The ids of rows that the command `audit` found wrongly paired, read from the file of --anchors; [] if
+    `audit` did not write this file."""
     text = getattr(options, "anchors", None)
     if not isinstance(text, str) or not (path := _path_of(text)).is_file():
         return []
@@ -482,7 +491,8 @@ def suspects_of(options: argparse.Namespace) -> list[str]:
 
 
 def pair_settings(specs: Sequence[SpaceSpec], pair: Match, anchors: tuple[str, ...]) -> dict[str, Any]:
-    """The settings that the recipes of all figures of this pair have (see `ComparisonRecipe`)."""
+    """The settings that are the same in the recipes of all figures about these two spaces (see
+    `ComparisonRecipe`)."""
     from relcore.maps.pane_maps import ViewSpec
     from relcore.maps.reduction import ReductionSpec
 
@@ -510,7 +520,8 @@ def finish(options: argparse.Namespace, report: Report) -> int:
 
 
 def _text(report: Report, kind: str, written: str = "") -> str:
-    """The report in a format of --format. In two of the formats it names the file that was `written`."""
+    """The report as text in a format of --format. As JSON and as plain text, it includes `written`, which
+    names the file that the command wrote."""
     rows = next((table.rows for table in report.tables if table.rows is not None), None)
     if kind == "json":
         record = report.record(**({"output": written} if written else {}))
@@ -547,7 +558,7 @@ class Bar(AbstractContextManager):
         print(f"{_ERASE}{line}", end="", file=sys.stderr, flush=True)
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Show an event that a job reports."""
+        """Show the progress in an event that a job sent."""
         self.show(event["done"], event["total"], event["message"])
 
     def __exit__(self, *_) -> None:
@@ -560,9 +571,9 @@ AT_ONCE_SECONDS = 2.0  # a shorter job runs in this process, because another pro
 
 @contextmanager
 def queue(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[JobQueue]:
-    """A job queue on the cluster of --scheduler. Without that option, it has at most one process per job on
-    this machine. A single job runs in this process, and so do all jobs if Dask (the extra ``cluster``) is
-    missing.
+    """Open a job queue on the cluster of --scheduler or, without that option, on this machine with at most
+    one process per job. Without a cluster, a single job runs in this process, and so do all jobs if Dask (the
+    extra ``cluster``) is not installed.
     """
     from relcore.runs.jobs import JobQueue, QueueInPlace
 
@@ -611,8 +622,9 @@ def follow(queue: JobQueue, jobs: Sequence[Job], options: argparse.Namespace, pa
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
-    """Return the number of jobs that are done, with fractions; the number of all jobs; and a text: the
-    message of the first running job, and its time left."""
+    """Summarise the jobs for a progress bar: the number of finished jobs, where a running job counts as a
+    fraction; the number of all jobs; and a text with the message and the time left of the first running
+    job."""
     known = [(job, job.status()) for job in jobs]
     shares = (status.done / status.total if status.total else 0.0 for _, status in known if not status.ended)
     ended = sum(status.ended for _, status in known)
@@ -625,20 +637,20 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
 def written(
     sentence: str = "", notes: Sequence[str] = (), facts: Mapping[str, Any] | None = None, **row: Any
 ) -> Report:
-    """The report on a file that a command wrote. It has a sentence, and a table with one row."""
+    """The report on a file that a command wrote: a sentence, and a table whose single row is `row`."""
     return Report(sentence, [Table("written", pd.DataFrame([row]))], facts or {}, notes)
 
 
 @contextmanager
 def shards(options: argparse.Namespace, *places: str) -> Iterator[tuple[Runner, *tuple[ShardedSpace, ...]]]:
-    """Within the block, yield a runner of passes over shards, with a progress bar, and the spaces at these
-    places.
+    """A context with a progress bar. It yields an object that runs computations over all shards, then the
+    spaces in these folders.
 
     Raises
     ------
     SpaceError
-        An option is given that shards do not support: a recipe, because a figure cannot load shards, or
-        pairing by row order.
+        An option that is not supported for shards is given: pairing by row order, or writing a recipe,
+        because figures cannot load shards.
     """
     if getattr(options, "recipe", None):
         raise SpaceError(
@@ -666,8 +678,9 @@ def report_over_shards(
     report: Callable[..., Report],
     anchored: bool = True,
 ) -> Report:
-    """Run a job on folders of shards, and return its report. ``job(runner, anchors, *spaces)`` returns the
-    result, and ``report(result, facts about the passes, *spaces)`` returns the report on it.
+    """Run a computation on folders of shards, and return its report. ``job(runner, anchors, *spaces)``
+    computes the result. ``report(result, facts, *spaces)`` writes the report; the facts tell the time and
+    memory that were used.
     """
     with shards(options, *places) as (run, *spaces):
         result = job(run, anchors_by_shard(options, spaces[0]) if anchored else 0, *spaces)
@@ -675,7 +688,8 @@ def report_over_shards(
 
 
 def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | tuple[str, ...]:
-    """The anchors of a space that is read shard by shard: the number of anchors to draw, or their ids.
+    """The anchors for a space that is read shard by shard: either the number of anchors to draw, or their
+    ids.
 
     Raises
     ------
@@ -696,8 +710,8 @@ def anchors_by_shard(options: argparse.Namespace, space: ShardedSpace) -> int | 
 
 
 def samples(options: argparse.Namespace, places: Sequence[str], also: Sequence[Sequence[str]] = ()) -> Inputs:
-    """The spaces at these places. From folders of shards, samples are drawn, which contain the rows with the
-    ids `also`.
+    """Load the spaces at these paths or addresses. If they are folders of shards, samples of their rows are
+    drawn, to which the rows with the ids in `also` are added (one list per space).
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""The commands that serve until they are stopped: app, and mcp, which serves tools to agents. A call of a
-tool runs a command in its own process.
+"""The two commands that serve until they are stopped: `app`, and `mcp`, which offers commands as tools to AI
+agents (Model Context Protocol). Each call of a tool runs a command in a new process.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def run_app(options: argparse.Namespace) -> None:
 
 
 def specs_of_names(names: list[str], options: argparse.Namespace | None = None) -> list[SpaceSpec]:
-    """The specs of the spaces that a user names, with full paths. All spaces are loaded once, so that errors
-    appear now.
+    """The specs of the spaces that a user names, with absolute paths. All spaces are loaded once, so that
+    errors appear before the server starts.
 
     With `options`, a folder of shards that is too large is replaced by a sample.
     """
@@ -108,8 +108,8 @@ def specs_of_names(names: list[str], options: argparse.Namespace | None = None) 
 
 
 def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
-    """The spec of the sample of a folder of shards, as a list; [] for other spaces. If the store lacks the
-    sample, it is drawn with a progress bar."""
+    """If `name` is a folder of shards that is too large, a list with the spec of a sample of its rows;
+    otherwise []. If the store lacks the sample, it is drawn now, with a progress bar."""
     from relcore.sharded.operations import sample_job, sample_spec, too_large
     from relcore.sharded.space import ShardedSpace
 
@@ -132,7 +132,7 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
 
 
 def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
-    """The spec with a full path, so that it leads to the same file or index from any folder."""
+    """The same spec with an absolute path, so that it leads to the same file from any working folder."""
     if spec.source not in ("file", "index"):
         return spec
     full = [(name, str(Path(text).resolve()) if name == "metadata" else text) for name, text in spec.options]
@@ -210,8 +210,8 @@ def run_mcp(options: argparse.Namespace) -> None:
         return result(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     def result(code: int, out: str, err: str) -> types.CallToolResult:
-        """The answer to an agent. Exit code 1 means an alarm, so 0 and 1 are answers. All other codes are
-        errors."""
+        """Turn the exit code and the output of a command into an answer to an agent. Exit code 1 means an
+        alarm, which is a valid answer like 0. All other codes are errors."""
         told = [line.removeprefix("relscope: ") for line in err.strip().splitlines()]
         answered = code in (0, 1) and bool(out)
         record = short_record(out) if answered else None
@@ -231,8 +231,8 @@ def run_mcp(options: argparse.Namespace) -> None:
 
 
 def _environment(places: Sequence[str]) -> dict[str, str]:
-    """The environment in which commands run. As in a shared app, they may read only these places (see
-    `relcore.base.access`)."""
+    """The environment variables for the processes that run commands. They restrict the files that may be read
+    to these places (see `relcore.base.access`)."""
     opened = []
     for text in places:
         index = parse_place(text)
@@ -249,7 +249,8 @@ def _environment(places: Sequence[str]) -> dict[str, str]:
 
 
 def answer(arguments: Sequence[str]) -> int:
-    """Run a command for an agent, and return its exit code. The command may read only open paths."""
+    """Run a command for an agent, and return its exit code. The command may read only the paths that the
+    server opened to agents."""
     from relcore.cli import main
 
     access.set_asker(lambda: access.AccessContext(limits=_LIMITS))
@@ -257,8 +258,8 @@ def answer(arguments: Sequence[str]) -> int:
 
 
 def need_open(options: argparse.Namespace) -> None:
-    """Raise a SpaceError unless the caller may read every path among these options. Files of spaces are
-    checked again when they are loaded. Files of judgements, pairs and thresholds are checked only here.
+    """Raise a SpaceError unless the caller may read every path in these options. Loading a space checks its
+    path again, but paths of judgements, pairs and thresholds are checked only here.
     """
     for value in vars(options).values():
         for one in value if isinstance(value, list | tuple) else [value]:
@@ -289,8 +290,8 @@ def _parser(name: str) -> argparse.ArgumentParser:
 
 
 def _arguments(name: str) -> Iterator[argparse.Action]:
-    """The arguments that an agent may set: all but files that are written and options that the server
-    sets."""
+    """The arguments of a command that an agent may set: all except the names of files to write, and options
+    that the server sets."""
     for action in _parser(name)._actions:
         hidden = action.help in (None, argparse.SUPPRESS) or isinstance(action, argparse._HelpAction)
         if not (hidden or written(action) or action.dest in {*_OURS, "format", *TOOLS[name]}):
@@ -298,7 +299,7 @@ def _arguments(name: str) -> Iterator[argparse.Action]:
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments."""
+    """The JSON Schema of the arguments of a tool, which is the command `name`."""
     help_of = _parser(name)._get_formatter()._expand_help
     properties = {one.dest: {**_type(one), "description": help_of(one)} for one in _arguments(name)}
     required = [one.dest for one in _arguments(name) if one.required]
@@ -325,7 +326,7 @@ def _type(action: argparse.Action) -> dict[str, Any]:
 
 
 def command_of(name: str, given: Mapping[str, Any]) -> list[str]:
-    """The command line for a call of a tool.
+    """Turn the arguments that an agent gives to a tool into a command line.
 
     Raises
     ------
@@ -368,8 +369,8 @@ def _text(action: argparse.Action, value: Any) -> str:
 
 
 def short_record(text: str) -> dict[str, Any]:
-    """The report of a command as a dict. Long lists come last. They are cut after 100 rows or 10 ids, and
-    `left_out` tells how many are missing."""
+    """Shorten the JSON report of a command for an agent. Lists are cut after 100 rows or 10 ids and moved to
+    the end, and `left_out` has the number of missing entries of each."""
     record, left_out = json.loads(text), {}
     for name, value in list(record.items()):
         texts = isinstance(value, list) and all(isinstance(one, str) for one in value)

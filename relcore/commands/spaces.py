@@ -148,7 +148,7 @@ class DriftOptions:
 
 
 class _PrintThresholds(argparse.Action):
-    """An option that prints the default thresholds and ends the command, as --version does."""
+    """An option that prints the default thresholds of drift and ends the command."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
         print(default_file(), end="")
@@ -315,7 +315,7 @@ def run_stitch(options: argparse.Namespace) -> Report:
 def _stitch_spec(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The settings that the options give. The defaults are those of the app."""
+    """The settings of a stitching from the options of the command, with the same defaults as in the app."""
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))
@@ -548,8 +548,8 @@ def run_adapt(options: argparse.Namespace) -> Report:
 
 @contextmanager
 def _readable(text: str) -> Iterator[StorePlace]:
-    """Within the block, the place from which rows are read in blocks. Any other space is first written as a
-    table."""
+    """A context that yields a place from which the rows of this space can be read in blocks. If the space has
+    no such place, it is first written as a temporary table."""
     if place := parse_place(text):
         yield place
         return

@@ -1,6 +1,6 @@
-"""Drift between two versions of an embedding model: compare the measures of `relcore.drift.measures` with
-thresholds, for two situations of deployment. Either the new version embeds all rows and queries again, or new
-queries search old vectors.
+"""Drift between two versions of an embedding model: decide whether the new version can replace the old one.
+The measures of `relcore.drift.measures` are compared with thresholds in two situations: either the new
+version embeds all rows and queries again, or it embeds only queries, which search the old vectors.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class _Shares:
 
 @dataclass(frozen=True)
 class EverythingNew(_Shares):
-    """The thresholds, 0 … 1, if the new version embeds both rows and queries. They are for all rows and for
-    each class: `churn` for the share of changed neighbours, `rho` for what no shift, scale and rotation
-    explains.
+    """The thresholds, 0 … 1, if the new version embeds both rows and queries. Each limits a share, over all
+    rows and (`class_…`) within each class. `churn` limits the share of neighbours that change. `rho` limits
+    the share of the new rows' variance that no shift, scaling and rotation of the old rows explains.
     """
 
     churn: float = 0.05
@@ -76,9 +76,9 @@ class EverythingNew(_Shares):
 
 @dataclass(frozen=True)
 class NewQueries(_Shares):
-    """The thresholds, 0 … 1, if new queries search old vectors. They are for all rows and for each class:
-    `lost` for the share of queries that rank another row's old vector above their own, `churn` for the share
-    of changed neighbours.
+    """The thresholds, 0 … 1, if new queries search old vectors. Each limits a share, over all rows and
+    (`class_…`) within each class. `lost` limits the share of queries for which the old vector of another row
+    is nearer than that of the query itself. `churn` limits the share of neighbours that change.
     """
 
     lost: float = 0.01
@@ -89,9 +89,10 @@ class NewQueries(_Shares):
 
 @dataclass(frozen=True)
 class BrokenRows(_Shares):
-    """The thresholds, 0 … 1, for broken rows, in both situations. A row is broken if it is missing, zero,
-    repeated or out of place; only rows that were not broken in the old version count. `constant` is for the
-    share of dimensions that became constant.
+    """The thresholds, 0 … 1, for the share of rows that the new version breaks, in both situations. A row is
+    broken if it is missing, zero, a repetition of another row, or out of place (`moved`); rows that were
+    already broken in the old version do not count. `constant` limits the share of dimensions that became
+    constant.
     """
 
     missing: float = 0.0
@@ -107,7 +108,7 @@ class BrokenRows(_Shares):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The thresholds of both situations, and those for broken rows.
+    """All thresholds of a drift check: those of both situations, and those for broken rows.
 
     Examples
     --------
@@ -122,7 +123,7 @@ class Thresholds:
 
 
 def read_thresholds(path: str | Path) -> Thresholds:
-    """Read thresholds from a .toml file. Missing ones have their defaults."""
+    """Read thresholds from a .toml file. Those that the file lacks get their default values."""
     path = expand_home(path)
     if (suffix := path.suffix.lower()) != ".toml":
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got {suffix or 'no suffix'}")
@@ -183,10 +184,10 @@ _FALSE_ALARMS = 0.005  # probability of a false alarm per quantity: for all rows
 
 @dataclass(frozen=True)
 class Check:
-    """The comparison of a measure with its threshold.
+    """The comparison of one measured value with its threshold.
 
-    `sure` is the lower bound of a one-sided confidence interval of value − noise. For classes, the level is
-    corrected by Bonferroni.
+    `sure` is the lower bound of a one-sided confidence interval for the value minus its noise level. For
+    classes, the confidence level has a Bonferroni correction. An alarm needs a `sure` above the threshold.
     """
 
     measure: Measure
@@ -202,7 +203,8 @@ class Check:
 
 @dataclass(frozen=True)
 class DriftVerdict:
-    """All checks of a drift. `impossible` maps a situation in which no search can work to the reason."""
+    """The outcome of all checks of a drift. If no search can work in a situation, `impossible` maps its name
+    to the reason."""
 
     checks: tuple[Check, ...]
     impossible: dict[str, str]
@@ -243,21 +245,22 @@ class Drift:
     ----------
     names : (old, new)
     n, k, n_queries : int
-        The number of rows that both versions have, of neighbours per query, and of queries.
+        Number of rows that both versions have; number of neighbours per query; number of queries.
     widths : (d_old, d_new)
     only_old, only_new, n_zero : int
-        The number of rows that were left out, because only the old version has them, only the new one, or
-        because they are zero in one version.
+        The numbers of rows that were left out: only the old version has them; only the new one has them; they
+        are zero in one version.
     shares, shift, scale, spread, turn, rho
         See `measures.Decomposition`. If the widths differ, shift and turn are None.
     chance_rho : float
-        The ρ of rows that are paired at random.
+        The value of `rho` if rows are paired at random.
     churn_uncentred : float
         The share of changed neighbours if rows are not centred first, as in most search indexes.
     reciprocal_rank : float or None
-        The mean of 1 / rank, where rank is that of the query's own old vector; 0 beyond rank k + 1.
+        A new query searches the old vectors, and finds that of the query itself at some rank. The mean of 1 /
+        rank over queries, which is 0 beyond rank k + 1.
     measures : tuple of Measure
-        The measures of all rows first, then those of each class.
+        The measures over all rows first, then those within each class.
     broken : tuple of Broken
         The rows that are missing, zero, repeated or out of place.
     left_out : int
@@ -287,7 +290,7 @@ class Drift:
 
     @property
     def chance_churn(self) -> float:
-        """The share of changed neighbours if rows are paired at random."""
+        """The expected share of changed neighbours if rows are paired at random."""
         return 1 - self.k / (self.n - 1)
 
     @property
@@ -319,7 +322,8 @@ class Drift:
         return DriftVerdict(tuple(checks), {NEW_QUERIES: reason} if old != new else {})
 
     def headline(self, verdict: DriftVerdict, planned: bool = False) -> str:
-        """The verdict in one sentence. `planned` says that the new version is meant to be another model."""
+        """The verdict in one sentence. If `planned`, a change of model is intended, so only broken rows
+        count."""
         old, new = (repr(name) for name in self.names)
         if worst := verdict.alarms(ROWS):
             fresh = {one.quantity: one for one in self.broken if one.n}
@@ -363,8 +367,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class DriftCheck(Task[Drift], kind="drift", version=3, title="Drift between two versions"):
-    """The task that compares two spaces, the old and the new version of the same rows, which are paired by
-    id.
+    """The task that compares an old and a new version of the same rows, given as two spaces whose rows are
+    paired by id.
 
     Examples
     --------
@@ -505,7 +509,8 @@ def describe(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
 
 
 def excess(check: Check) -> str:
-    """A check in words: ``"churn .547 (share of …; allowed: .050 above the noise level, .001)"``."""
+    """A text with the measured and the allowed value of a check: ``"churn .547 (share of …; allowed: .050
+    above the noise level, .001)"``."""
     usual = "what was broken before" if check.measure.situation == ROWS else "the noise level"
     return (
         f"{check.name} {short(check.measure.value)} ({QUANTITIES[check.measure.quantity].help}; allowed:"
@@ -587,8 +592,9 @@ def report(
     situations: Sequence[str] = tuple(SITUATIONS),
     figures: Mapping[str, Any] | None = None,
 ) -> Report:
-    """A report of the verdict, the kind of change, and all checks. Only alarms in the listed `situations`
-    decide. If none is listed, the change of model is planned, and only broken rows raise an alarm.
+    """A report of the verdict, the kind of change, and all checks. Only alarms in the given `situations`, and
+    alarms of broken rows, count. If no situation is given, a change of model is intended, and only broken
+    rows raise an alarm.
     """
     names = (
         "widths n k n_queries only_old only_new n_zero shift scale spread turn rho chance_rho chance_churn"
@@ -658,8 +664,8 @@ _LONGEST = 18
 
 @dataclass(frozen=True, kw_only=True)
 class DriftChart(Recipe, figure="drift"):
-    """A figure of the share of changed neighbours in both situations, for all rows and each class, beside its
-    noise level.
+    """A figure that shows, over all rows and within each class, the share of neighbours that change in both
+    situations, beside its noise level.
 
     Examples
     --------

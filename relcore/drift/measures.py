@@ -36,25 +36,25 @@ _UNCHANGED = 1e-12  # smaller changes, as a share of the squared size, are float
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """The best fit Y ≈ scale · (X − old_mean) rotation + new_mean, and the share of the change that each part
-    explains.
+    """The best fit Y ≈ scale · (X − old_mean) rotation + new_mean of the new rows Y by the old rows X, and
+    the share of the change that each part explains. Other symbols are those of the module.
 
     Attributes
     ----------
     shares : array (4,)
-        For each of `STEPS`, its share of the squared change. The sum is 1. If nothing has changed, all are 0;
-        if the widths differ, NaN.
+        The share of the squared change that each of `STEPS` explains. The sum is 1. If nothing has changed,
+        all are 0; if the widths differ, NaN.
     shift : float
         Distance of the two mean rows, divided by the root mean square distance of the old rows from their
         mean. If the widths differ, NaN.
     scale : float
         The factor s of the best fit, σb / a.
     spread : float
-        Spread of the new rows, divided by that of the old rows: b / a.
+        The Frobenius norm of the centred new rows, divided by that of the old rows: b / a.
     turn : float
         The ratio c / σ, from −1 to 1. It is 1 if no rotation is needed. If the widths differ, NaN.
     rho : float
-        The part that remains unexplained: ‖Y − sXR‖² / ‖Y‖², 0 … 1.
+        The part that remains unexplained: ‖Y − sXR‖² / ‖Y‖² for centred rows, 0 … 1.
     remaining : array (n,)
         The unexplained part of each row: ‖yᵢ − s xᵢR‖², divided by the mean of ‖yⱼ‖². The mean over rows is
         `rho`, or less if the new space is narrower.
@@ -112,7 +112,8 @@ def decompose(old: np.ndarray, new: np.ndarray) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class _Centred:
-    """A version after its mean is subtracted, in float64. `size` is its Frobenius norm."""
+    """The vectors of a version with the mean row that is subtracted from them, in float64. `size` is the
+    Frobenius norm of the centred rows."""
 
     vectors: np.ndarray
     mean: np.ndarray
@@ -161,10 +162,11 @@ _BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows:
-    """The unit rows of a version (n, d), and the neighbours of the queries (m,) among them.
+    """The rows of a version, scaled to length 1, and the nearest neighbours of the queries among them.
+    `queries` (m,) are row numbers.
 
-    If two distances from a row differ by less than its `blur` (n,), they are equal up to numeric noise.
-    `nearest` (m, k) are the neighbours without the query itself, nearest first.
+    Two distances from a row that differ by less than its `blur` (n,) count as equal, because rounding error
+    could swap them. `nearest` (m, k) are the neighbours without the query itself, nearest first.
     """
 
     rows: np.ndarray
@@ -176,8 +178,9 @@ class SearchedRows:
     def of(
         cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool
     ) -> SearchedRows:
-        """Scale vectors (n, d) to length 1, after centring if `center`, and search the neighbours of the
-        queries. The noise of a row is `jitter` times its uncentred length.
+        """Scale vectors (n, d) to length 1, after subtracting their mean if `center`, and search the
+        neighbours of the queries. The rounding error of a row is assumed to be `jitter` times its length
+        before centring.
         """
         mean = mean_row(vectors) if center else None
         before, after = lengths(vectors), lengths(vectors, mean)
@@ -199,8 +202,9 @@ def changed_rows(
     """For each query, the share of its neighbours `before` (m, k) that are not among its neighbours `now` (m,
     k), an array (m,).
 
-    A row counts as kept if its distance from the query ties with that of the last row in `now`, up to `blur`
-    (m,). Distances are those between the queries' `directions` (m, d) and the rows `base` (n, d).
+    A row also counts as kept if it is at most `blur` (m,) farther from the query than the last row in `now`,
+    because rounding can swap such rows. Distances are those between the queries' `directions` (m, d) and the
+    rows `base` (n, d).
     """
     share = np.empty(len(before))
     for block in row_blocks(len(before), _BLOCK):
@@ -215,8 +219,8 @@ class Across(NamedTuple):
     arrays (m,).
 
     `lost` is 1.0 if the old vector of another row is nearer than that of the query itself. `churn` is the
-    share of the k nearest old rows that the old vector of the query does not find. `reciprocal_rank` is 1 /
-    rank of the query's own old vector; it is 0 beyond rank k + 1.
+    share of the k neighbours of the query's old vector that its new vector does not find. `reciprocal_rank`
+    is 1 / rank of the query's own old vector, and 0 beyond rank k + 1.
     """
 
     lost: np.ndarray
@@ -225,8 +229,8 @@ class Across(NamedTuple):
 
 
 def across(old: SearchedRows, new: SearchedRows) -> Across:
-    """Search the old vectors with the new vectors of the queries. Old rows are searched in random order, so
-    that none of several equal rows is always found first.
+    """Search the old vectors with the new vectors of the queries. Old rows are shuffled first, so that among
+    equal rows the first one has no advantage.
     """
     queries, base = new.queries, old.rows
     directions, blur = new.rows[queries], new.blur[queries]
@@ -267,10 +271,12 @@ Shares = dict[tuple[str, str], np.ndarray]  # (situation, quantity) → one numb
 
 @dataclass(frozen=True)
 class Measure:
-    """The value of a quantity in a situation, for the n rows of a class (`group`), or for all rows ("").
+    """The measured value of a quantity, such as "churn", in one situation. It is computed over all rows
+    (`group` is "") or over the n rows of a class.
 
-    `value` is what was measured, 0 … 1. `noise` is the value if only numeric noise is added; for `ROWS`, it
-    is the share in the old version. `error` is the standard error of value − noise.
+    `value` is between 0 and 1. `noise` is the value that rounding errors alone would cause; for shares of
+    broken rows (`ROWS`), it is the share that was already broken in the old version. `error` is the standard
+    error of value − noise.
     """
 
     situation: str
@@ -291,11 +297,13 @@ def neighbour_shares(
     n_draws: int,
     random_state: int,
 ) -> tuple[Shares, Shares, float | None, float]:
-    """Four values: the shares of changed neighbours of each query, in both situations; their noise levels;
-    the mean reciprocal rank of the query's own old vector; and the mean churn of rows that are not centred.
+    """Measure how the neighbours of each query change. Returns four values: the measures of each query in
+    both situations; their noise levels; the mean reciprocal rank of the query's own old vector; and the mean
+    share of changed neighbours without centring.
 
-    The noise level is the mean over `n_draws` pairs of noisy copies of the queries and at most `_NOISE_ROWS`
-    other old rows. If the widths differ, only "everything_new" is measured.
+    To find the noise level, two noisy copies of the old version (the queries and at most `_NOISE_ROWS` rows)
+    are compared `n_draws` times. If the widths differ, new queries cannot search old vectors, so only the
+    situation "everything_new" is measured.
     """
     same_width = old.shape[1] == new.shape[1]
 
@@ -332,7 +340,8 @@ def measures_of(
     jitter: float,
     groups: Mapping[str, np.ndarray],
 ) -> tuple[Measure, ...]:
-    """The measures of all quantities: for all rows, then for each group with at least `FEWEST` queries."""
+    """All measures of change: over all rows, then within each group, where a group with fewer than `FEWEST`
+    queries gets only ρ. `measured` and `noise` have the values of each query."""
     measures = []
     for group, members in {"": np.arange(len(split.remaining)), **groups}.items():
         measures.append(_rho(split, jitter, group, members))
@@ -372,8 +381,9 @@ _LONGER = 4.0  # a row is also out of place if its length changed by this factor
 
 @dataclass(frozen=True)
 class Broken:
-    """The rows that are broken in one way. `n` are broken only in the new version, `n_before` already in the
-    old one; `ids` and `before` are their first ids.
+    """The rows that are broken in one way, such as zero rows. `n` rows are broken only in the new version;
+    `ids` are the first of their ids. `n_before` rows were already broken in the old version; `before` are the
+    first of their ids.
     """
 
     quantity: str
@@ -391,10 +401,11 @@ def broken(
     groups: Mapping[str, np.ndarray],
     shared: bool,
 ) -> tuple[tuple[Measure, ...], tuple[Broken, ...]]:
-    """The shares of broken rows of each kind, and the broken rows. The kinds are zero, repeated, out of place
-    ("moved") and, unless `shared`, missing; a further share is that of constant dimensions. Shares are given
-    for all rows, then for each group of `FEWEST` rows or more. The noise of a share is the share of rows that
-    were already broken in the old version. `groups` hold row numbers of the old version.
+    """Find broken rows of four kinds: missing, zero, repeated and out of place ("moved"). Returns the share
+    of each kind as a measure, and the rows. If `shared`, both versions have the same rows, so none is
+    missing. Shares are over all rows, then within each group of `FEWEST` rows or more; a last measure is the
+    share of constant dimensions. The noise of a share is the share of rows that were already broken in the
+    old version. `groups` maps names to row numbers of the old version.
     """
     at = new.index.get_indexer(old.index)
     here, empty = at >= 0, old.norms == 0
@@ -428,13 +439,13 @@ def broken(
 
 
 def out_of_place(old: np.ndarray, new: np.ndarray, jitter: float) -> tuple[np.ndarray, float]:
-    """Two values: which rows (n,) are out of place, and the median residual of unit rows. A row is out of
-    place if its position or its length is not what the change of all other rows predicts. If most rows
-    changed, none is, and the median is 0.
+    """Find rows whose new position or length is not what the change of most rows predicts. Returns a mask
+    (n,) of these rows, and the median distance of new rows from their predicted positions (the residual). If
+    no fit predicts most rows, no row is out of place, and the median is 0.
 
     Rows are first scaled to length 1, so that long rows do not dominate. Two fits are tried: no change, then
-    a rotation about the mean. The residual of a row out of place is at least half of its distance from the
-    mean, and at least ten times the median residual.
+    a rotation about the mean. A row is out of place if its residual is at least half of its distance from the
+    mean and at least ten times the median residual.
     """
     from relcore.engine.engine import Engine
 

@@ -1,8 +1,9 @@
-"""Find parallel anchors from a few known pairs, or without any.
+"""Find parallel anchors, that is, rows of two spaces that describe the same items, from a few known pairs or
+without any.
 
-Arrays of pairs have the shape (2, m): row numbers of the source, then row numbers of the target. Links are
-pairs that were found; seeds are known pairs. CSLS is the similarity that `relcore.linking.clusters.Matching`
-defines.
+Arrays of pairs have the shape (2, m): row numbers of the source, then row numbers of the target. Seeds are
+known pairs; links are pairs that an algorithm found. CSLS is the similarity that
+`relcore.linking.clusters.Matching` defines.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60
 def first_rotation(
     source: np.ndarray, target: np.ndarray, seeds: np.ndarray, stage: Stage, k: int = 10
 ) -> tuple[np.ndarray, float]:
-    """Two values: the rotation from which self-learning starts, and its first `keep`. The rotation is fitted
-    on the seeds. Without seeds, it comes from the similarities within each space (Artetxe et al. 2018, §
-    3.2).
+    """Two values with which `self_learn` starts: the rotation, and the probability `keep`. The rotation is
+    fitted on the seeds. Without seeds, it is fitted on rows that are matched by their similarities within
+    each space (Artetxe et al. 2018, § 3.2).
 
-    The profile of a row is the sorted list of its similarities to all rows of its space. It does not depend
-    on the axes, so rows of both spaces with similar profiles are matched.
+    The profile of a row is the sorted list of its similarities to all rows of its space. Profiles do not
+    depend on the axes, so they can be compared between spaces. Rows with similar profiles are matched.
     """
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), 1.0
@@ -94,13 +95,13 @@ def self_learn(
     random_state: int = 0,
     keep: float = 1.0,
 ) -> Iterator[tuple[np.ndarray, Stage, Matching]]:
-    """Yield the rotation, the stage and the matching of each round of self-learning on unit rows (n,
-    d_source) and (m, d_target).
+    """Repeat two steps on unit rows (n, d_source) and (m, d_target): match rows by the current rotation, and
+    fit the next rotation on the matches. Yield the rotation, the stage and the matching of each round.
 
     A stage is a pair of arrays, the rows of the source and of the target that it uses. A round matches these
-    rows by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation on all. Each
-    similarity is kept with the probability `keep`, which is doubled after a round without gain. A stage ends
-    when the mean CSLS stops rising.
+    rows by CSLS, keeps the mutual pairs, adds the weighted seeds, and fits the next rotation on all of these
+    pairs. To escape poor matches, each similarity is used only with the probability `keep`, which is doubled
+    after a round without gain. A stage ends when the mean CSLS stops rising.
     """
     for number, stage in enumerate(stages):
         best = -np.inf
@@ -125,8 +126,8 @@ def _whole(stage: Stage, pairs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step of `optimise_anchors`. Its arrays stay on the device until they are read, because copying them
-    takes longer than the step.
+    """The state of `optimise_anchors` at one step. The arrays are copied from the GPU only when they are
+    read, because copying takes longer than the step.
 
     Attributes
     ----------
@@ -137,7 +138,7 @@ class Step:
     nearest : array (k,)
         The index of the target row nearest to each anchor.
     returned : array (k,)
-        Whether the assignment maps this target row back to the source row of the anchor.
+        Whether the assignment Π maps this target row back to the source row of the anchor.
     """
 
     numbers: tuple[Any, Any, Any, Any]
@@ -170,10 +171,10 @@ def optimise_anchors(
     source anchors. Π(y) is the row of `source` (n, d_source) that is assigned to y, by one Sinkhorn iteration
     per step.
 
-    The free anchors begin as random directions b and stay on the unit sphere by a trivialisation (Casado
-    2019): Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin ‖v‖ v / ‖v‖.
-    The seeds stay fixed. (By the text of the paper, they are optimised, too, but then far fewer anchors are
-    found.)
+    The anchors without known partners begin as random directions b. A trivialisation (Casado 2019) keeps them
+    on the unit sphere: Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin
+    ‖v‖ v / ‖v‖. The seeds stay fixed. (In the paper, they are optimised as well, but then far fewer anchors
+    are found.)
     """
     with extra():
         import torch
@@ -220,7 +221,7 @@ def on_sphere(base, tangent):
 
 def hard_limit_assignment(source, target):
     """For each row of `target` (m, k), the index of the row of `source` (n, k) that is assigned to it, a
-    torch tensor: where its column of the transport plan is largest.
+    torch tensor. This is the row in which the target row's column of the transport plan is largest.
 
     One Sinkhorn iteration with ε → 0 (in the paper 1e-4) on Euclidean distances M has the limit uᵢ = minⱼ
     Mᵢⱼ, vⱼ = minᵢ (Mᵢⱼ − uᵢ). So column j of the plan is largest where Mᵢⱼ − uᵢ is smallest. M is computed in
@@ -252,9 +253,9 @@ _DRAWS = 2  # number of draws of each of the two kinds of rows without a partner
 
 
 class HeldOut(NamedTuple):
-    """The mean CSLS of n held-out source rows, −4 … 4, with its standard error and draws of its chance level
-    (`null`). `again` is the share of the links of these rows, 0 … 1, that a fit without them also finds; NaN
-    without links.
+    """Evidence from n held-out source rows on whether two spaces can be linked: their mean CSLS, −4 … 4, with
+    its standard error and draws of its chance level (`null`). `again` is the share of their links, 0 … 1,
+    that a fit without these rows finds again; NaN without links.
     """
 
     mean: float
@@ -265,8 +266,8 @@ class HeldOut(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Whether the mean exceeds every draw of the chance level by .02 and by four standard errors. For
-        unrelated spaces, this happens once in 10,000 times.
+        """Whether the mean exceeds every draw of the chance level by .02 and by four standard errors. This is
+        true for one in 10,000 pairs of unrelated spaces.
         """
         return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
 
@@ -286,20 +287,21 @@ def fit_held_out(
     k: int = 10,
     random_state: int = 0,
 ) -> HeldOut:
-    """The score of source rows that are held out of self-learning. Each fit uses the other three quarters of
-    the unit rows X and all unit rows Y. `links` (2, l) are the links of a fit on all rows, and `seeds` (2, s)
-    known pairs.
+    """Score source rows that are held out from self-learning, to test whether its links are right. Each fit
+    uses three quarters of the unit rows X and all unit rows Y, and scores the other quarter. `links` (2, l)
+    are the links of a fit on all rows, and `seeds` (2, s) known pairs.
 
     A rotation always fits the rows that it was fitted on, so only held-out rows are informative. The chance
-    level uses rows with the same spread but without partners. In half of its draws, the coordinates along
-    each principal axis are permuted. In the other half, axes that hold half of the spread or more are
+    level uses rows with the same variances but without partners. In half of its draws, the coordinates along
+    each principal axis are permuted. In the other half, axes that hold half of the variance or more are
     mirrored.
 
-    If the spaces agree only in outline, such as in clusters, held-out rows are above chance, too. But a fit
-    on other rows then gives other links. So `again` is the share of the links of held-out rows that the fit
-    also finds. With 12 seeds or more, a fifth of the seeds is also held out, and `again` is the mean of both
-    shares. On words and sentences, it is .98 or more for right links and .6 or less for wrong links. Without
-    seeds, some fits fail by chance, so the best of four parts counts.
+    Spaces that agree only roughly, such as in their clusters, also score above chance. But then a fit on
+    other rows gives other links. This is detected by `again`, the share of the links of held-out rows that a
+    fit without these rows finds. With 12 seeds or more, a fifth of the seeds is held out as well, and `again`
+    is the mean of the share of these links and the share of these seeds. On words and sentences, it is .98 or
+    more for right links and .6 or less for wrong links. Without seeds, some fits fail by chance, so the best
+    of four parts counts.
     """
     rng = np.random.default_rng((random_state, 1))
     similarities, draws, again = [], [], []
@@ -337,8 +339,9 @@ def chance_of_agreement(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> 
 
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs of arrays: rows to fit on, and rows to hold out. Each row is held out once; of more than
-    400 rows, only a quarter is.
+    """Yield pairs of arrays: rows to fit on, and rows to hold out. With at most 400 rows, each row that is
+    not a seed is held out once, in one of four pairs. With more rows, a quarter is held out, in a single
+    pair.
     """
     free = np.setdiff1d(np.arange(len(ids)), seeds)
     if len(free) > _FOLDED_ROWS:
@@ -374,14 +377,14 @@ def rank_links(
     their row numbers (2, l), best first, and an array (l,) with the estimated precision, 0 … 1, of the links
     from the best one down to each link.
 
-    A rotation fits the links that it was fitted on too well. So each tenth of the rows is rotated by a map
-    that is fitted on the links of the other rows, weighted by the square of their CSLS in `found`.
+    A rotation overfits the links that it was fitted on. So each tenth of the rows is rotated by a map that is
+    fitted on the links of the other rows, weighted by the square of their CSLS in `found`.
 
-    A link is wrong if its row has no partner, or if another row is nearer than the partner. The CSLS of such
-    other rows is measured on links that are almost certainly right, by removing the partner
-    (`_without_partner`). At first, the certain links are those with a higher CSLS than half of the seeds;
-    without seeds, the best quarter. Then, in five rounds, they are the links down to a precision of .9. If
-    there are fewer than 20 certain links, the precision is 0.
+    A row gets a wrong link if it has no partner, or if another row is nearer than the partner. To estimate
+    the CSLS of wrong links, the partner is removed from links that are almost certainly right
+    (`_without_partner`). At first, these certain links are those with a higher CSLS than half of the seeds;
+    without seeds, the best quarter. Then, in five rounds, they are the best links, down to a precision of .9.
+    If there are fewer than 20 certain links, the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
     pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))
@@ -411,9 +414,10 @@ def rank_links(
 def _without_partner(
     source: np.ndarray, target: np.ndarray, links: np.ndarray, crowded: np.ndarray, best: np.ndarray, k: int
 ) -> np.ndarray:
-    """The CSLS (l,) of the link that each linked source row gets when its partner is removed; −inf if it gets
-    none, because every target row has a better one. `best` (n_target,) is the largest CSLS of each target
-    row, and `crowded` its mean cosine to k source rows.
+    """The CSLS (l,) of the wrong link that each linked source row gets when its partner is removed. It is
+    −inf if the row gets no link, because the target row that it would choose has a better link. `best`
+    (n_target,) is the largest CSLS of each target row; `crowded` is its mean cosine to the k nearest source
+    rows.
     """
     other, csls = best_without(source[links[0]], target, links[1], crowded, k)
     return np.where(csls >= best[other], csls, -np.inf)
@@ -423,8 +427,8 @@ def _precision(
     similarity: np.ndarray, alone: Sequence[np.ndarray], sizes: Sequence[int], certain: np.ndarray
 ) -> np.ndarray:
     """The estimated precision (l,) of the links from the first one down to each link; see `rank_links`. Links
-    are in order of their CSLS (`similarity`), largest first. `alone` has, for source and target, the results
-    of `_without_partner`; `sizes` are the numbers of rows.
+    are in order of their CSLS (`similarity`), largest first. `alone` are the two results of
+    `_without_partner`, for source rows and for target rows; `sizes` are the numbers of rows.
 
     Let N be the CSLS of a row's best wrong link. Let T be the CSLS of its right link, or −inf if it has no
     partner. The link of the row has a CSLS of at most v with the probability P(T ≤ v) P(N ≤ v). So the
@@ -454,10 +458,10 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """The results of one round. `rows` is the number of source rows, `pairs` the number of matched pairs, and
-    `objective` the mean CSLS. (For method "paper", `pairs` is the number of anchors, and `objective` the mean
-    squared error.) `found` is the share of anchors with the right partner, without seeds; NaN if the truth is
-    unknown.
+    """The progress of linking after one round. `rows` is the number of source rows, `pairs` the number of
+    matched pairs, and `objective` the mean CSLS. (For method "paper", `pairs` is the number of anchors, and
+    `objective` the mean squared error.) `found` is the share of anchors, not counting seeds, that have the
+    right partner; NaN if the truth is unknown.
     """
 
     rows: int
@@ -468,7 +472,8 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapResult:
-    """The result of `bootstrap_anchors`: parallel anchors, links, and a verdict.
+    """The result of `bootstrap_anchors`: parallel anchors, links, and a verdict on whether the spaces can be
+    linked.
 
     Attributes
     ----------
@@ -477,12 +482,12 @@ class BootstrapResult:
     pairs : tuple of (source id, target id)
         The seeds, then all links, best first.
     precision : array (n_pairs,)
-        For each pair, the estimated share of right links from the best one down to this pair, see
-        `rank_links`. It is 1 for seeds; for links, it is 0 if the spaces are not linked.
+        For each pair, the estimated share of right links among all links from the best one down to this pair,
+        see `rank_links`. It is 1 for seeds; for links, it is 0 if the spaces are not linked.
     promised : float
         The requested precision of the `kept` pairs.
     held_out : float
-        Mean CSLS of rows that are held out of a second fit, see `fit_held_out`.
+        Mean CSLS of rows that are held out from a second fit, see `fit_held_out`.
     null : tuple of float
         Draws of the chance level of `held_out`, from rows without a partner.
     verdict : "linked", "not found" or "cannot tell"
@@ -493,7 +498,7 @@ class BootstrapResult:
         target rows.
     rotation : array (d_source, d_target), optional
         The map from centred unit rows of the source to those of the target. If the spaces are not linked, but
-        there are at least 10 seeds, it is that of `map_from_pairs`, which is not orthogonal.
+        there are at least 10 seeds, it is the result of `map_from_pairs`, which is not orthogonal.
     """
 
     anchors: Pairs
@@ -610,7 +615,8 @@ def bootstrap_anchors(
 
 
 class _Bootstrap:
-    """The computation of `bootstrap_anchors` on two spaces as centred unit rows."""
+    """Holds the data of one call of `bootstrap_anchors`, and computes its parts. X and Y are the centred rows
+    of both spaces, scaled to length 1."""
 
     def __init__(
         self,
@@ -638,8 +644,9 @@ class _Bootstrap:
         return float((self.truth[wanted] == partner)[hidden].mean())
 
     def wanted(self, anchors: Sequence[str] | None, n_anchors: int, method: str) -> np.ndarray:
-        """The indices of the source rows whose partners are searched, seeds first. Only the seeds if the
-        other anchors are chosen among matched rows later.
+        """The indices of the source rows whose partners are to be found, seeds first. If no `anchors` are
+        given and the method is self-learning, only the seeds, because the other anchors are later chosen
+        among the matched rows.
         """
         seeds = self.seeds[0]
         if anchors is not None:
@@ -681,8 +688,9 @@ class _Bootstrap:
     def clusters(
         self, stage: Stage, history: list[Round], after: Callable[[Sequence[Round]], object]
     ) -> np.ndarray | None:
-        """The rotation from clusters. None if there are seeds or too few rows, and if the fits on two halves
-        do not agree. If the spaces are then too large for another start, `refused` gets the verdict.
+        """The rotation that `link_clusters` finds. None if there are seeds, if there are too few rows, or if
+        the fits on two halves do not agree. If they do not agree and the spaces are too large for another
+        method, the negative verdict is put into `refused`.
         """
         rows, others = stage
         if len(self.seeds[0]) or min(map(len, stage)) < FEWEST:
@@ -723,9 +731,9 @@ class _Bootstrap:
         partners_of: np.ndarray | None,
         n_anchors: int | None,
     ) -> BootstrapResult:
-        """The result of a fit that chose these pairs (2, p). The anchors are the source rows `partners_of`
-        with their partners, if given; otherwise `n_anchors` pairs that are drawn among the kept links, if
-        given; otherwise the chosen pairs.
+        """The result of a fit that chose these pairs (2, p). If `partners_of` is given, the anchors are these
+        source rows with their partners. Otherwise, if `n_anchors` is given, this number of pairs is drawn
+        among the kept links. Otherwise, the anchors are the chosen pairs.
         """
         if self.refused:
             verdict, reason, held_out = self.refused
@@ -771,8 +779,8 @@ class _Bootstrap:
         )
 
     def judge(self, links: np.ndarray) -> tuple[str, str, HeldOut]:
-        """The verdict, its reason and its evidence, by whether fits without some rows find the `links` of
-        these rows again (`fit_held_out`).
+        """The verdict, its reason and its evidence. The spaces are linked if fits without some of the rows
+        find the `links` of these rows again (`fit_held_out`).
 
         "not found" does not prove that the spaces have nothing in common. A proof would need a control: two
         spaces that are as hard to link, but whose true pairs are known.
@@ -817,8 +825,8 @@ class _Bootstrap:
         return "not found", reason, held_out
 
     def judge_linked(self, linked: ClusterFit) -> tuple[str, str, HeldOut]:
-        """The verdict, its reason and its evidence, by whether fits on disjoint halves agree. The evidence is
-        the mean CSLS of rows that neither half contains.
+        """The verdict, its reason and its evidence. The spaces are linked if fits on disjoint halves of the
+        rows agree. The evidence is the mean CSLS of rows that neither half contains.
         """
         k, rng = self.settings["k"], np.random.default_rng((self.random_state, 1))
         every, *others = (
@@ -842,8 +850,9 @@ class _Bootstrap:
         return f"Without known pairs, {scores}. Give 15–30 pairs{more}."
 
     def stages(self, wanted: np.ndarray) -> list[Stage]:
-        """The stages of self-learning. The last stage uses all rows that differ from the mean. In large
-        spaces with counts, the first stage uses the most frequent rows, the seeds and the `wanted` rows.
+        """The stages of self-learning. The last stage uses all rows except those that equal the mean. If
+        spaces are large and have counts, such as word frequencies, an earlier stage uses only the most
+        frequent rows, the seeds and the `wanted` rows.
         """
         alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (self.X, self.Y))
         spaces = self.source, self.target

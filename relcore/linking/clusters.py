@@ -1,5 +1,5 @@
-"""Linking from clusters, without known pairs; also rotations and matchings, which all methods of linking use.
-CSLS is the similarity that `Matching` defines.
+"""Link two spaces without known pairs, by matching their clusters. All methods of linking use the rotations
+and matchings that are defined here. CSLS is the similarity that `Matching` defines.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ def orthogonal(mapping: np.ndarray) -> np.ndarray:
 def assign(
     A: np.ndarray, others: np.ndarray, rng: np.random.Generator, restarts: int = RESTARTS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Quadratic assignment of a symmetric matrix A (c, c) to each matrix B in `others` (m, c, c). Returns the
-    best orders p (m, c) that were found, and their sums Σ A[i, j] B[p[i], p[j]] (m,).
+    """Solve the quadratic assignment problem approximately: for each matrix B in `others` (m, c, c), find the
+    order p of its rows and columns that makes it most similar to the symmetric matrix A (c, c). Returns the
+    best orders p (m, c) and their sums Σ A[i, j] B[p[i], p[j]] (m,).
 
-    Random orders are improved by the best swap of two places until there is none. For many matrices at once,
+    Random orders are improved by the best swap of two places until no swap helps. For many matrices at once,
     this takes a hundredth of the time of SciPy's 2opt.
     """
     diagonal, B = np.arange(len(A)), np.repeat(others, restarts, axis=0)
@@ -70,9 +71,9 @@ def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> t
     """Approximately parallel anchors, which are matched cluster centroids: unit rows (a, d) and (a, e).
 
     The method follows mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids of two
-    clusterings by their similarities. The paper matches each clustering with one of the other space; here it
-    is matched with all, because `assign` is fast. The best matches are kept, and of these the half that fits
-    one rotation best.
+    clusterings by their similarities. The paper matches each clustering with a single clustering of the other
+    space. Here it is matched with all of them, because `assign` is fast. The best matches are kept, and among
+    these the half that fits a common rotation best.
     """
     centroids = [[_centroids(rows, rng) for _ in range(CLUSTERINGS)] for rows in (X, Y)]
     kernels = [np.stack(list(map(_kernel, each))) for each in centroids]
@@ -109,11 +110,11 @@ def _kernel(centroids: np.ndarray) -> np.ndarray:
 
 
 def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The rotation (d, e) that maps the rows of X to the means of their nearest rows of Y, where nearest rows
-    have similar similarities to `cluster_anchors`.
+    """The rotation (d, e) that maps each row of X to the mean of its nearest rows of Y. These are the rows
+    with the most similar similarities to the `cluster_anchors`.
 
-    Rows are first multiplied by `_flattening`. Otherwise, because sentences vary mostly along a few axes,
-    more clusters are matched wrongly.
+    To compute similarities, long axes are first shortened (`_flattening`). Sentences vary mostly along a few
+    axes; without this step, more clusters would be matched wrongly.
     """
     flatter = [unit_rows(rows @ _flattening(rows)) for rows in (X, Y)]
     anchors = cluster_anchors(*flatter, rng)
@@ -132,8 +133,9 @@ def _near(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarr
 def damped_rounds(
     X: np.ndarray, Y: np.ndarray, mapping: np.ndarray, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Yield mappings (d, e) without end. Each is the mean of the previous one and of the rotation of random
-    rows onto the means of their nearest rows. So directions on which rounds disagree shrink.
+    """Refine a mapping (d, e), and yield the mapping after each round, without end. A round maps random rows,
+    finds their nearest rows of Y, and fits a rotation to the means of these. The next mapping is the mean of
+    the last mapping and this rotation, so directions on which rounds disagree shrink.
     """
     while True:
         rows = X[rng.choice(len(X), min(ROWS, len(X)), replace=False)]
@@ -154,13 +156,14 @@ _JUDGED_ROWS = 1000
 
 
 class ClusterFit(NamedTuple):
-    """A `mapping` (d, e) that was found without pairs, and the evidence for it.
+    """A `mapping` (d, e) between spaces that was found without known pairs, and the evidence that it is
+    right.
 
     Two fits use disjoint halves of the rows that are not `held_out` (h, d). `agreement` is the mean cosine,
     −1 … 1, between a held-out row mapped by the first fit and the same row mapped by the second; NaN until
-    both exist. Two fits with the right axes but random signs have an agreement above `chance` once in 1,000
-    times. `same` is the share of the held-out rows, 0 … 1, for which these two mapped rows are nearest to
-    each other. `half` is the mapping of the first fit.
+    both exist. If both fits find the right axes but random signs, `agreement` is above `chance` in one of
+    1,000 cases. `same` is the share of the held-out rows, 0 … 1, for which these two mapped rows are nearest
+    to each other. `half` is the mapping of the first fit.
 
     `same` is needed because fits with random signs exceed `chance` if the signs of the few long axes agree.
     On words and sentences, at most one in four of such fits also has a `same` of .75 or more. For unrelated
@@ -181,8 +184,8 @@ class ClusterFit(NamedTuple):
 
 
 def link_clusters(X: np.ndarray, Y: np.ndarray, random_state: int = 0) -> Iterator[ClusterFit]:
-    """Yield the rounds of two fits on halves of the rows X (n, d) and Y (m, e), from up to four starts, until
-    both agree. Then the last rounds are a fit on all rows.
+    """Link the rows X (n, d) and Y (m, e) by clusters, and yield the fit after each round. Two fits on halves
+    of the rows are tried from up to four starts, until both agree. The last rounds then fit all rows.
 
     Not every row needs a partner in the other space.
     """
@@ -246,13 +249,14 @@ _RIDGE = 0.1  # λ of the whitening
 def map_from_pairs(X: np.ndarray, Y: np.ndarray, pairs: np.ndarray, random_state: int = 0) -> np.ndarray:
     """A linear mapping (d, e), fitted on at least 10 known pairs (2, p) and on the unpaired rows of X and Y.
 
-    First the long axes of the source are shortened, which helps with any number of pairs. Then two maps are
-    fitted. The first uses only the pairs: it encodes rows as whitened relative representations, and decodes
-    these in the target. The second also uses unpaired rows: it begins with matches by whitened relative
-    representations. Then it rotates rows onto the mean of their five best matches by CSLS, and repeats this
-    in damped rounds, where a known pair counts ten times.
+    First the long axes of the source are shortened, which improves the result with any number of pairs. Then
+    two maps are fitted. The first uses only the pairs: it encodes rows as whitened relative representations
+    (similarities to the paired rows, decorrelated), and decodes these in the target. The second uses unpaired
+    rows as well. It matches rows by whitened relative representations, and fits a rotation of each row onto
+    the mean of its five best matches by CSLS. This is repeated in damped rounds, where a known pair counts
+    ten times.
 
-    Cross-validation on the pairs chooses among the two maps and their sum, by the mean reciprocal rank of
+    Cross-validation on the pairs chooses one of the two maps or their sum, by the mean reciprocal rank of
     partners among all rows. With fewer than 100 pairs, the second map is chosen unless another one is better
     by more than a standard error.
     """
@@ -313,12 +317,13 @@ Stage = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Matching:
-    """For every source row, the target row with the largest CSLS (`partner`, (n,)), and this CSLS
-    (`similarity`, (n,) float32, −4 … 4).
+    """The best match of every source row by CSLS, a cosine that is corrected for rows with many near
+    neighbours. `partner` (n,) is the target row with the largest CSLS, and `similarity` (n,) this CSLS, −4 …
+    4.
 
     CSLS is 2 cos(x, y) − r(x) − r(y), where r is the mean cosine of a row to the k nearest rows of the other
-    space. `mutual` are the source rows that are also the best partner of their partner. `crowding` has r of
-    the source rows and of the target rows. `best` has the largest CSLS of every target row.
+    space. `mutual` are the source rows that are in turn the best match of their partner. `crowding` has r of
+    the source rows and r of the target rows. `best` has the largest CSLS of every target row.
     """
 
     partner: np.ndarray

@@ -63,13 +63,14 @@ _MOST_LINKS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """The result of `link`, with the two spaces.
+    """The result of `link`: the two spaces, the links between their rows, and the map that follows from the
+    links.
 
     Attributes
     ----------
     result : BootstrapResult
     verdict, reason : str
-        Those of the result.
+        The verdict on whether the spaces can be linked, and its reason.
     """
 
     source: LatentSpace
@@ -86,14 +87,15 @@ class Linked:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A table with the columns source, target, kind and precision, see `links_table`. It is empty if
-        nothing was found."""
+        """The known pairs and the links in a table with the columns source, target, kind and precision, see
+        `links_table`. It is empty if nothing was found."""
         return links_table(self.result)
 
     @cached_property
     def pair(self) -> Match:
-        """The linked rows of both spaces, with the ids of the source. They are marked as guesses, except for
-        the known pairs, so that scores use only these. Raises a SpaceError if there is no link.
+        """The linked rows of both spaces, paired under the ids of the source. All pairs except the known ones
+        are marked as guesses, because scores may use only known pairs. Raises a SpaceError if there is no
+        link.
         """
         kept = self._kept()
         known = [own for own, _ in kept[: self.result.n_seeds]]
@@ -191,9 +193,9 @@ def link(
 
 def links_table(result: BootstrapResult, every: bool = False) -> pd.DataFrame:
     """A table of the seeds and the kept links, best first. Columns: source, target, kind ("seed", "anchor" or
-    "link") and precision. The precision is the estimated share of right links from the best one down to this
-    link; only seeds have 1. If `every` is True, the links that were not kept follow, with the kind "not
-    kept".
+    "link") and precision. The precision is the estimated share of right links among those from the best one
+    down to this link; only seeds have 1. If `every` is True, the links that were not kept are appended with
+    the kind "not kept".
     """
     kinds = dict.fromkeys((*result.anchors, *result.kept), "link") | dict.fromkeys(result.anchors, "anchor")
     kinds |= dict.fromkeys(result.anchors[: result.n_seeds], "seed")
@@ -227,12 +229,12 @@ def write_links(path: Path, links: pd.DataFrame) -> None:
 
 
 def read_links(path: Path, option: str = "") -> tuple[Pairs, tuple[str, ...]]:
-    """The pairs of ids in a file, and the kind of each pair; "" if the file has no kinds. Pairs of the kind
-    "not kept" are left out.
+    """Read the pairs of ids in a file, and the kind of each pair, such as "seed" or "link" ("" if the file
+    has no kinds). Pairs of the kind "not kept" are left out. `option` is named in errors.
 
-    A .parquet, .csv or .jsonl file has the ids in the columns source and target, otherwise in its first two
-    columns; so has a .tsv file that `write_links` wrote. Other files have one pair per line; the ids are
-    separated by a tab or "=".
+    In a .parquet, .csv or .jsonl file, and in a .tsv file that `write_links` wrote, the ids are in the
+    columns source and target; without such columns, in the first two. Other files have one pair per line; the
+    ids are separated by a tab or "=".
 
     Raises
     ------
@@ -354,7 +356,7 @@ class Outcome(Reported):
     share : float
         Share of the anchors (without seeds) that got their true partner, 0 … 1. NaN if the true pairs are
         unknown.
-    scores : form → metric → Score
+    scores : set of anchors → metric → Score
         The result of `relative_scores`; empty if the true pairs are unknown.
     n_shared : int
         Number of true pairs; 0 if they are unknown.
@@ -444,13 +446,13 @@ def relative_scores(
     k: int = 10,
     center: bool = True,
 ) -> dict[str, dict[str, Score]]:
-    """Form → metric → score. The metrics are Jaccard, MRR ("paper" convention) and cosine between the two
-    relative spaces. The form says which anchors these are relative to: the anchors with their true partners
-    ("ground truth"), the seeds, the anchors with their matched partners ("found"), or with
-    `BootstrapResult.vectors` ("found, continuous").
+    """Compare relative representations of both spaces: a score for each set of anchors and each metric. The
+    sets of anchors are: the anchors with their true partners ("ground truth"), the seeds, the anchors with
+    their matched partners ("found"), and the anchors with `BootstrapResult.vectors` ("found, continuous").
+    The metrics are Jaccard, MRR ("paper" convention) and cosine.
 
-    Scores use the `held_out_split`. If it has fewer than k + 2 rows, the result is empty. ``center=False``
-    reproduces the paper.
+    Scores use the rows of `held_out_split`. If there are fewer than k + 2 of these, the result is empty.
+    ``center=False`` reproduces the paper.
     """
     rows = target.index.get_indexer(source.index)
     own = np.flatnonzero(source.index.isin(known_ids((source, target))))
@@ -475,7 +477,8 @@ def relative_scores(
 
 
 def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
-    """The shared rows, without anchors and rows that are matched with an anchor. None if no row is left."""
+    """The rows that can be scored: those in both spaces, except anchors and rows that are matched with an
+    anchor. None if no row is left."""
     ids = known_ids((source, target))
     used = np.flatnonzero(ids.isin([identifier for pair in result.anchors for identifier in pair]))
     return Split.held_out(ids, used) if len(used) < len(ids) else None
@@ -488,8 +491,8 @@ _STARTS = 2.1e-3  # seconds per row, for all starts from clusters
 
 @dataclass(frozen=True)
 class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
-    """The task that links two spaces. `pairs` are the seeds, by id. In a test with hidden pairs, `n_seeds`
-    shared ids are drawn as seeds if there are no `pairs`.
+    """The task that links two spaces. `pairs` are the seeds, by id. To test linking on spaces with the same
+    ids, the pairing by id can be hidden; then, without `pairs`, `n_seeds` shared ids are drawn as seeds.
 
     Examples
     --------
@@ -545,7 +548,8 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     )
 
     def to_record(self) -> dict[str, Any]:
-        """The fields as a record. A default precision is left out, because version 0.1.0 did not have it."""
+        """The fields as a dict. A default precision is left out, because version 0.1.0 did not have this
+        field."""
         record = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in record.items() if (name, value) != ("precision", PROMISED)}
 
@@ -600,8 +604,8 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
     def _hidden(
         self, source: LatentSpace, target: LatentSpace
     ) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
-        """The data of a test with hidden pairs: the shuffled target, the seeds, the source anchors whose
-        partners are searched, and the true pairs (source id → target id).
+        """The data of a test in which true pairs are hidden: the target with its rows shuffled, the seeds,
+        the ids of source rows whose partners are to be found, and the true pairs (source id → target id).
         """
         shared = known_ids((source, target)).to_numpy()
         if len(shared) < max(self.n_anchors, 3):
@@ -624,8 +628,8 @@ class BootstrapSpec(Task[Outcome], kind="bootstrap", version=4, title="Link"):
 
 
 def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()) -> LatentSpace:
-    """The space with only the `rows` most frequent rows (without counts, the first rows) and the rows with
-    the ids in `also`. If `rows` is None, the whole space.
+    """Limit a space to its `rows` most frequent rows (its first rows if it has no counts), and add the rows
+    with the ids in `also`. If `rows` is None, the whole space is returned.
     """
     if rows is None or rows >= len(space):
         return space
@@ -635,7 +639,7 @@ def most_frequent(space: LatentSpace, rows: int | None, also: Sequence[str] = ()
 
 
 def rows_it_takes(*spaces: LatentSpace) -> str:
-    """Sentences on how many rows linking without pairs needs, and how many these spaces have."""
+    """A text that tells how many rows linking without pairs needs, and how many these spaces have."""
     rows = " and ".join(f"{len(space):,}" for space in spaces)
     few = min(map(len, spaces)) < ENOUGH
     return (
@@ -646,8 +650,8 @@ def rows_it_takes(*spaces: LatentSpace) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRounds(Recipe, figure="bootstrap"):
-    """A figure of the shares of matched rows and of hidden pairs that are found, by round. For the published
-    method, it shows the error by step.
+    """A figure that shows, for each round of self-learning, the share of rows that are matched and the share
+    of hidden pairs that are found. For the method "paper", it shows the error at each step.
     """
 
     source: SpaceSpec
@@ -677,7 +681,8 @@ class BootstrapRounds(Recipe, figure="bootstrap"):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapScores(BootstrapRounds):
-    """A figure of the `relative_scores` of the different anchors, with their chance levels."""
+    """A figure of the scores that `relative_scores` computes for each set of anchors, with their chance
+    levels."""
 
     figure: ClassVar[str] = "bootstrap-scores"
 
