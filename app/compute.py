@@ -116,7 +116,7 @@ _digest = MadeOnce(digest_of)  # each read-only array is hashed once
 
 
 def is_paired_by_order(*pair: SpaceSpec) -> bool:
-    """Whether the rows of two spaces are paired only by their order, which nobody has confirmed."""
+    """Whether the rows of two spaces are paired only by their order, without a user's confirmation."""
     return is_pairing_unknown(pair, [load_space(spec) for spec in pair])
 
 
@@ -190,8 +190,8 @@ def shared_rows(*specs: SpaceSpec) -> int | str:
 def represent(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
 ) -> tuple[np.ndarray, ...]:
-    """The spaces in this representation: relative to anchors, whitened, or rotated onto each other. Large
-    results are not cached."""
+    """The rows of each space in the representation that the pane shows: similarities to anchors, whitened
+    similarities, or the spaces rotated onto each other. Large results are not cached."""
     large = len(pair) * len(anchors) > _MOST_KEPT
     return (translation.represent if large else _represent)(pair, pane, anchors, spec)
 
@@ -249,7 +249,8 @@ def kept_scores(pair: Match, anchors: tuple[str, ...], *settings: Any) -> tuple[
 
 @cached(8)
 def _passes(pair: Match, anchors: tuple[str, ...], *settings: Any) -> dict[str, AlignedPair]:
-    """The cached aligned vectors by representation. It begins empty, and `live_scores` fills it."""
+    """A cached dictionary from the name of a representation to its aligned vectors. `live_scores` fills
+    it."""
     return {}
 
 
@@ -259,7 +260,7 @@ def is_scored_quickly(pair: Match) -> bool:
 
 @cached(64)
 def n_held_out(pair: Match, *anchors: tuple[str, ...]) -> int:
-    """The number of scored rows: all except anchors, removed suspects and unconfirmed links."""
+    """The number of scored rows: all except anchors, rows removed as wrong pairs, and unconfirmed links."""
     return len(set(pair.ids[scored_rows(pair.ids)]).difference(*anchors))
 
 
@@ -284,7 +285,7 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
-    """k, but at most the number of held-out rows. It is the same for all representations."""
+    """The number of neighbours to score: k, but at most the number of held-out rows."""
     return max(1, min(k, n_held_out(pair, anchors) - (convention == "mutual")))
 
 
@@ -411,8 +412,9 @@ prominence = cached(32, key=lambda pair, drawn: (pair, drawn, drawn.categories))
 
 
 def table_stamp(spec: SpaceSpec) -> Stamps:
-    """The `stamp` of a space. For an encoding, it is that of the table of its texts. Raises a SpaceError if
-    the session may not read it."""
+    """The modification times and sizes of the files of a space, by which a cache notices that they have
+    changed. For an encoding of a table, those of the table. Raises a SpaceError if the session may not read
+    them."""
     if spec.dataset is None or spec.dataset.source != "file":
         return stamp(spec)
     return file_stamps([dataset_place(spec.dataset)])

@@ -54,7 +54,7 @@ RESULTS = 3
 
 
 class OwnQueue:
-    """A `JobQueue` for one session, which passes all other attributes on to the queue.
+    """The `JobQueue` as one session may use it. Attributes that are not defined here are those of the queue.
 
     It checks access before it submits a job to a worker. In a shared app, a session sees only its own jobs.
     """

@@ -53,7 +53,8 @@ def _session() -> str:
 
 
 class LiveRequests(Protocol):
-    """An object that reads and answers requests of the browser. The second part of a request is its kind."""
+    """The interface of objects that read and answer requests of the browser. Element 1 of a request is its
+    kind."""
 
     def read(self, message: bytes) -> Sequence[Any] | np.ndarray | None: ...
     def answer(self, request: Any, overtaken: Callable[[], bool]) -> bytes: ...
@@ -76,8 +77,8 @@ class Offer(ABC):
     @property
     @abstractmethod
     def header(self) -> dict[str, Any] | None:
-        """The header of the channel for the panes. Returns {"refused": reason} if the maps cannot follow, and
-        None if no channel is needed."""
+        """What the panes must know to send requests. Returns {"refused": reason} if the maps cannot be
+        updated during a drag, and None if the panes send no requests."""
 
     @abstractmethod
     def answers(self) -> LiveRequests:
@@ -86,8 +87,8 @@ class Offer(ABC):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AnchorOffer(Offer):
-    """Maps and scores while an anchor is dragged. `shown` are the numbers of the rows in the order of the
-    panes."""
+    """Offers the panes new maps and scores while an anchor is dragged. `shown` holds the row numbers in the
+    order in which the panes have the rows."""
 
     pair: Match
     view: View
@@ -142,8 +143,8 @@ _offers: OrderedDict[str, Offer] = OrderedDict()
 
 
 def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
-    """The address of the channel for the panes with this key, or the reason why the maps cannot follow.
-    Returns None if there is no channel."""
+    """The address to which the panes with this key send requests, or the reason why their maps cannot be
+    updated during a drag. Returns None if they send no requests."""
     if not st.runtime.exists():
         return None
     header = offer.header
@@ -156,8 +157,8 @@ def channel_of(key: str, offer: Offer) -> dict[str, Any] | None:
 
 
 def _register(place: str, offer: Offer | None) -> str:
-    """Register the session's offer for this place, and return its name. Returns "" if there is no offer. Data
-    that no registered offer uses are released."""
+    """Register what the session offers at this place, and return the name of the offer, "" if there is none.
+    Data that no registered offer uses are released."""
     active = st.runtime.get_instance().is_active_session
     for ended in [name for name, one in _offers.items() if not active(one.session)]:
         del _offers[ended]

@@ -22,7 +22,8 @@ _FORMER_TABS = {"Bootstrap": "Link"}  # former names of tabs, in old sessions
 
 @dataclass
 class _Settings:
-    """The values of widgets by key: saved or chosen values, and initial values."""
+    """The values of widgets, by key: `chosen` holds those that were saved or chosen, `usual` the initial
+    values."""
 
     chosen: dict[str, Any] = field(default_factory=dict)
     usual: dict[str, Any] = field(default_factory=dict)

@@ -38,9 +38,9 @@ _FILTERS = "relscope.filters"
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """The coordinates of each space, and a note. While UMAP or t-SNE runs, the coordinates are those of the
-    last finished map of the same rows (`earlier` is True), else those of a PCA map. `old` names this map.
-    """
+    """The coordinates of each space in a map, and a note. While UMAP or t-SNE runs, they are those of the
+    last finished map of these rows (`earlier` is True) or, if there is none, of a PCA map. `old` then says
+    which map is shown."""
 
     coordinates: list[np.ndarray]
     note: str
@@ -129,7 +129,7 @@ class Drawing:
 
     @property
     def is_of_its_recipe(self) -> bool:
-        """Whether the recipe draws this scene. False while new and old maps are shown together."""
+        """Whether the recipe would draw this same scene. False while new and old maps are shown together."""
         return not any(drawn.job for drawn in self.maps) or _all_by_pca(self.maps)
 
 
@@ -238,7 +238,8 @@ def _with_places(
 def _oriented_maps(
     pair: Match, form: str, note: str, reduction: ReductionSpec, reference: np.ndarray, *maps: np.ndarray
 ) -> tuple[list[np.ndarray], str]:
-    """The maps of `orient_pairs`. They are cached, because a selection changes none of them."""
+    """The result of `orient_pairs`, which rotates the maps for display. It is cached, because selecting rows
+    does not change it."""
     turned = orient_pairs({form: (maps, note)}, reference, pair, reduction)[form]
     for coordinates in turned[0]:
         coordinates.flags.writeable = False
@@ -255,9 +256,9 @@ def show(
     worded: bool = False,
     selection: bool = True,
 ) -> None:
-    """Draw the panes. `hears` gets their events; by default they change the workspace. `single` are numbers
-    of rows that get a dashed ring. With `worded`, each star shows its id. Without `selection`, no row is
-    selected."""
+    """Draw the panes. The callback `hears` gets their events. By default, events change the workspace.
+    `single` are numbers of rows that get a dashed ring. With `worded`, each star shows its id. Without
+    `selection`, no row is selected."""
     scene, view = drawing.found
     if len(single):
         scene = replace(

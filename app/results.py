@@ -143,11 +143,12 @@ def _offer_here(made: FinishedGroup, key: str, cost: str) -> None:
 
 
 def _keys(name: str) -> set[str]:
-    """The session's set of keys with this name. One set has requested results, another has results to
-    compute on this machine."""
+    """The set of result keys that the session stores under this name: requested results, or results to
+    compute on this machine although they are bundled."""
     return st.session_state.setdefault(name, set())
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:
-    """A part of the key for a chooser whose default depends on these spaces."""
+    """A short digest of these spaces. A chooser whose default depends on them has it in its key, so that
+    other spaces get a new chooser."""
     return digest_of(tuple(specs), *more)[:8]

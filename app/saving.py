@@ -67,8 +67,9 @@ _Change = tuple[str, dict[str, Any]]  # the name of an undo step, and its change
 class TabState:
     """What a browser tab's file holds besides the content of a session file.
 
-    Steps are sorted from the nearest one. Each holds the settings that differ from the neighbouring step.
-    `address` may be one step behind. `opened` holds the files given to `relscope app`.
+    `past` and `future` are the steps for undo and redo, beginning with the one nearest to the present. Each
+    holds only the settings that differ from the neighbouring step. `address` may be one step behind. `opened`
+    holds the files given to `relscope app`.
     """
 
     past: tuple[_Change, ...] = ()

@@ -300,7 +300,7 @@ def show_notices() -> None:
 
 
 def encodes() -> bool:
-    """Whether encodings still have to be submitted, finished or compared."""
+    """Whether the session has encodings that are not yet submitted, finished or compared."""
     return any(map(st.session_state.get, (_AWAITED, ENCODE, COMPARE_ENCODED)))
 
 
@@ -339,7 +339,8 @@ def fit_to_models() -> None:
 
 
 def _with_joined(present: Workspace) -> Workspace:
-    """The workspace without the other models that share no rows with the pair and the models before them."""
+    """The workspace with only those other models that fit. Models are added one by one; each must share rows
+    with all models added before it, beginning with the pair."""
     joined = replace(present, others=())
     for spec in present.others:
         if isinstance(compute.shared_rows(*joined.models, spec), int):

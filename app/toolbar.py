@@ -47,8 +47,8 @@ _awaited: ContextVar[tuple[Place, DeltaGenerator, bool] | None] = ContextVar("aw
 
 @contextmanager
 def waiting(place: Place | None) -> Iterator[None]:
-    """If the user comes to Explore from another page, show during this block which models are compared,
-    because reading their files may take a while."""
+    """While this block runs, show which models are compared, if the user comes to Explore from another page.
+    Reading their files may take a while."""
     said = st.empty()
     opens = place is EXPLORE and st.session_state.get(_DRAWN) not in (None, place.name)
     if opens and (told := comparing(session.workspace())):
@@ -87,9 +87,9 @@ def around(place: Place | None) -> Iterator[None]:
 
 @contextmanager
 def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
-    """Compute the panes in this block before `above` and the toolbar, which stand over them. If the browser
-    shows nothing yet and the scores are slow (not `scored_quickly`), the toolbar and `above` are drawn first.
-    """
+    """Compute the panes in this block first, then `above` and the toolbar, although these stand over the
+    panes on the page. If the browser shows nothing yet and the scores are slow (not `scored_quickly`), the
+    toolbar and `above` are drawn first."""
     awaited = _awaited.get()
     if awaited is None or not (awaited[2] or scored_quickly):
         _draw()

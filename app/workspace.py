@@ -95,7 +95,7 @@ class Workspace:
 
     @property
     def form(self) -> str:
-        """The representation relative to anchors in the panes."""
+        """The name of the anchor-based representation that the panes show, "relative" or "whitened"."""
         return next((pane for pane in self.panes[::-1] if pane in ("relative", "whitened")), "relative")
 
     @property
@@ -189,8 +189,8 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
 
 
 def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> str:
-    """The text of `session_json` with the selected ids, or with None if they would make the text too
-    large."""
+    """The JSON text of a session file: its `content` with the selected ids, or with None if the ids would
+    make the text too large."""
     content = content | {"panes": {"selection": selection}}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     too_large = selection is not None and len(text.encode()) > MOST_BYTES
@@ -199,7 +199,7 @@ def with_selection(content: dict[str, Any], selection: Sequence[str] | None) -> 
 
 @dataclasses.dataclass(frozen=True)
 class _Saved:
-    """The fields that a session file writes in another form than the workspace has them."""
+    """The fields whose form in a session file differs from their form in the workspace."""
 
     spaces: tuple[dict[str, Any], ...]
     source: int

@@ -22,8 +22,8 @@ def _ends(workspace: Workspace) -> list:
 def effect(
     workspace: Workspace, pair: Match
 ) -> tuple[dict[str, Score], dict[str, Score], dict[str, Interval]]:
-    """The scores with the present anchors, the scores with the anchors before the last change, and the paired
-    differences. All use the representation relative to anchors that the panes show."""
+    """Return the scores with the present anchors, the scores with the anchors before the last change, and the
+    paired differences. All are computed in the anchor-based representation that the panes show."""
     form, anchors, before = workspace.form, workspace.anchors, session.history().with_other_anchors
     settings = workspace.projection, workspace.k, workspace.convention
     now = scores(pair, form, anchors, *settings, alone=True)
@@ -41,8 +41,8 @@ def effect(
 
 
 def draw(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores of the anchors in a row. An arrow marks each score that differs from its value with the
-    previous anchors. The arrows stay until the anchors change again."""
+    """Draw the scores with these anchors side by side. An arrow marks each score that has changed with the
+    last change of the anchors."""
     if not workspace.anchors:
         return
     if not compute.can_be_scored(pair, workspace.anchors):

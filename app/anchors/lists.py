@@ -58,8 +58,8 @@ def _add_typed(pair: Match) -> None:
 
 
 def _add(pair: Match, ids: list[str], replace: bool = False) -> None:
-    """Add the ids that both spaces have to the anchors. With `replace`, they become the only anchors. Other
-    ids are ignored."""
+    """Add those `ids` to the anchors that occur in both spaces, and ignore the others. With `replace`, they
+    become the only anchors."""
     ids = pair.source.as_written(ids)
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
@@ -151,9 +151,9 @@ def headline_metric(names: Iterable[str]) -> str:
 
 
 def step_between(before: Score, now: Score, change: Interval) -> str | None:
-    """The difference of two scores as it is printed: ``+.057 from .781``. `change` is the interval of the
-    paired differences. Returns None if it does not confirm the sign, or if the scores have different queries
-    or numbers of neighbours."""
+    """The difference of two scores as text, such as ``+.057 from .781``. `change` is the confidence interval
+    of their paired differences. Returns None if the interval does not confirm the sign, or if the scores have
+    different queries or numbers of neighbours."""
     step = round(round(float(now), 3) - round(float(before), 3), 3)
     measured = ((score.k, score.interval is None) for score in (before, now))
     if len({*measured}) > 1 or not change.is_clear or step * change.value <= 0:

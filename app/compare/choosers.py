@@ -93,8 +93,8 @@ _NO_AXES = "The spaces have different dimensions, so they share no axes."
 
 
 def switch(workspace: Workspace, pair: Match) -> None:
-    """Draw the switch for the first row of panes. It offers own axes, shared axes, and similarities relative
-    to anchors."""
+    """Draw the switch for the representation in the first row of panes: own axes, shared axes, or
+    similarities to anchors."""
     widths = [space.dimension for space in pair.spaces]
     (shown,) = drawn_panes(workspace.panes[:1], widths, workspace.reduction)
     captions = {form: caption for form, (_, caption) in _POSITIONS.items() if form in (shown, *_SWITCH)}

@@ -37,7 +37,7 @@ def comparing(workspace: Workspace) -> str:
 
 def until_scored(workspace: Workspace) -> str:
     """The HTML that the page shows until `headline` is computed. If the last headline was about other models,
-    this is the line of `comparing`. If not, the last headline is shown again, and pale if a setting has
+    this is the line of `comparing`. Otherwise it is the last headline, in pale colours if a setting has
     changed since."""
     if told := comparing(workspace):
         return told
@@ -50,7 +50,7 @@ def _settings(workspace: Workspace) -> tuple:
 
 
 def headline(workspace: Workspace, models: Match) -> str:
-    """Compute the headline by `_headline`, and remember it for `until_scored`."""
+    """Compute the headline as HTML, and remember it for `until_scored`."""
     html = _headline(workspace, models)
     st.session_state[_LAST] = workspace.models, _settings(workspace), html
     return html
@@ -67,8 +67,8 @@ def in_words(workspace: Workspace) -> str:
 
 
 def _headline(workspace: Workspace, models: Match) -> str:
-    """The result as HTML: how many rows match in shared axes and by anchors, and a table of all scores.
-    Further models are compared with the first model by the anchors."""
+    """The result as HTML: the shares of matching rows, in shared axes and by similarities to anchors, and a
+    table of all scores. Each further model is compared with the first one by similarities to anchors."""
     pair = models.pair()
     if not workspace.anchors:
         return _lead("No anchors yet: choose some above (★), or draw with the lasso.")
@@ -120,7 +120,8 @@ def _verdict(found: Score) -> str:
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
-    """The shares of matching rows and their chance level as HTML. They fit one line of a small screen."""
+    """The shares of matching rows and their chance level as HTML. The text fits one line of a small
+    screen."""
     absolute = [f"{shares['absolute']} in shared axes"] if "absolute" in shares else []
     told = [
         f"Nearest row the same: {shares['relative']} by anchors",

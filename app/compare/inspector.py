@@ -139,8 +139,8 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
 
 
 def _example(pair: Match, among: Sequence[str]) -> str:
-    """The first of these rows whose nearest rows have other vectors. If there is no such row, it is the first
-    of all."""
+    """The first of these rows that has no near duplicate in either space. If all have one, the first of
+    all."""
     for identifier in among:
         if neighbours_of(pair, identifier, 1).filter(like="cosine").to_numpy().max(initial=0) < ALIKE:
             return identifier

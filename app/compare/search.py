@@ -45,9 +45,9 @@ class SearchableRows:
     def find(self, query: str, n_most: int = SHOWN) -> tuple[list[int], int]:
         """The best rows, best first, and the number of all matches.
 
-        A row whose id equals the query comes first. Then come ids that begin with the query, ids that contain
-        it, labels that contain it, and at last texts that contain it. Among equals, the shorter id comes
-        first, then the earlier row.
+        The row whose id equals the query comes first. Then come rows whose id begins with the query, rows
+        whose id contains it, rows whose label contains it, and rows whose text contains it. Within each
+        group, shorter ids come first, then earlier rows.
         """
         wanted = " ".join(query.casefold().split())
         if not wanted:
@@ -79,7 +79,8 @@ class Found:
 
 
 def found_by(pair: Match) -> Found | None:
-    """The last search by meaning. Returns None unless its rows, or one of them, are still selected."""
+    """The last search by meaning. Returns None unless all of its rows, or exactly one of them, are selected
+    now."""
     found, chosen = st.session_state.get(_FOUND), session.selection()
     # After a reload of the page, repeat the saved search.
     if found is None and len(chosen) > 1 and (query := saved_value(_FOUND)):
@@ -165,7 +166,8 @@ def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows)
 
 
 def _how(workspace: Workspace, pair: Match, query: str) -> str:
-    """A name for what encodes the query, such as that of a model. Returns "" if nothing can encode it."""
+    """The name of what encodes the query, such as the title of a model. Returns "" if nothing can encode
+    it."""
     ends = (workspace.source, workspace.target)
     if any(_encodes_texts(spec) for spec in ends):
         return " and ".join(dict.fromkeys(spec.encoder.title for spec in ends if _encodes_texts(spec)))

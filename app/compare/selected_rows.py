@@ -124,7 +124,7 @@ def _make_spaces(chosen: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class _File:
-    """A file in the form that `keep_upload` expects."""
+    """A file in memory, with the attributes of an uploaded file that `keep_upload` reads."""
 
     name: str
     content: bytes

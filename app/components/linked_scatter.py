@@ -110,8 +110,7 @@ def _column(strings: np.ndarray) -> tuple[bytes, str]:
 
 
 def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
-    """The addresses of the large arrays. Selections are left out, because they change too often to be
-    files."""
+    """Serve the large arrays as files, and return their addresses. Selections change too often for this."""
     large = {
         name: (payload.arrays[name], digest, "application/octet-stream")
         for name, (_, size, digest) in payload.header["arrays"].items()
@@ -121,8 +120,8 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
 
 
 def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
-    """The names of the arrays that the last payload lacked. Returns [] for the first payload, whose files
-    load in parallel."""
+    """The names of the served arrays that the last payload lacked, and that are small enough to be sent in
+    this one. Returns [] for the first payload: its files are loaded in parallel."""
     about = {name: payload.header["arrays"][name] for name in served}
     digests = {digest for _, _, digest in about.values()}
     before, st.session_state[f"{key}:served"] = st.session_state.get(f"{key}:served", digests), digests

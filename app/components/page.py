@@ -16,6 +16,6 @@ _mount = st.components.v2.component("relscope_page", js=scripts("page"))
 
 
 def around_the_page(addresses: list[str]) -> None:
-    """Run the scripts of the page. Call this before the address is written. `addresses` are those of the
-    places."""
+    """Run the scripts of the page. Call this before the address is written. `addresses` are those of all
+    places (see `app.places`)."""
     _mount(key="around-the-page", data=addresses, on_back_change=lambda: None)

@@ -1,5 +1,5 @@
-"""`row_links` makes the rows of neighbour lists clickable. Lists have the attribute ``data-pair``, their rows
-``data-row``."""
+"""Clickable rows of neighbour lists (`row_links`), and a search box. In the HTML, each list has the attribute
+``data-pair``, and each of its rows the attribute ``data-row``."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class SmallMap:
-    """The coordinates (n, 2) of a map. Its edges are at distance `reach` from its `middle` (2,)."""
+    """A square map: the coordinates (n, 2) of its points, its `middle` (2,), and the distance `reach` from
+    the middle to each edge."""
 
     title: str
     xy: np.ndarray

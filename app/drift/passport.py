@@ -1,4 +1,5 @@
-"""Check vectors against a passport, and show the evidence. Download passports of anchors."""
+"""Check new vectors against a passport, which is a file of anchor texts with the vectors that a model gave
+them, and show the evidence. Download such a file for the session's anchors."""
 
 from __future__ import annotations
 

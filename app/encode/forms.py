@@ -50,7 +50,7 @@ _ALLOWED = "relscope.network-allowed"  # datasets that this session may download
 
 @dataclass(frozen=True)
 class Preview:
-    """A dataset as the page shows it before it is encoded. `items` are pairs of a label and a PNG or a
+    """A dataset as the page shows it before it is encoded. Each of the `items` is a label with a PNG or a
     sentence. `sizes` are the (width, height) of pictures. `n_again` is the number of texts that repeat an
     earlier one."""
 
@@ -356,8 +356,8 @@ def cost(encoder: Encoder, preview: Preview) -> float | None:
 
 
 def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
-    """One encoder for each chosen value of a setting that takes several values. Returns [] while a required
-    setting is empty."""
+    """Draw the form of an encoder. If several values are chosen for one of its settings, return one encoder
+    for each value. Return [] while a required setting is empty."""
     settings = list(settings_of(kind).values())
     more = any(setting.more for setting in settings)
     places = {False: st.container(horizontal=True, vertical_alignment="bottom")}

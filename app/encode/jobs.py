@@ -134,7 +134,7 @@ def _specs_of(job: Job) -> list[SpaceSpec]:
 
 
 def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
-    """The specs of encodings that this session made of its own data. `keys` are their keys in the store. From
-    now on, the session may open them."""
+    """The specs of encodings of the session's own data, which have these `keys` in the store. From now on,
+    the session may open them."""
     session.member().found.update(keys.values())
     return encoding_specs(jobs.queue().store, dataset, encoder, keys)

@@ -1,4 +1,4 @@
-"""Find encoders that made the present spaces and can also encode a new text or picture."""
+"""Find those encoders of the present spaces that can encode a new text or picture."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def numbers(spec: InversionSpec) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SliderOffer(live.Offer):
-    """The maps of the recovered rows while a slider of the method moves."""
+    """Offers the panes new maps of the recovered rows while the user moves a slider of the method."""
 
     pair: Match
     anchors: tuple[str, ...]
@@ -186,8 +186,8 @@ def _scene(
 
 
 def _edges(pair: Match, anchors: tuple[str, ...], result: Inversion) -> tuple[float, ...]:
-    """The errors at which the colour changes. They stay the same for a pair and its anchors while settings
-    change."""
+    """The bounds between the error classes that colour the rows. For the same pair and anchors, they stay
+    fixed while settings change."""
     place = (*compute.pair_key(pair), anchors, result.spec.route)
     if st.session_state.get(_EDGES, ((), ()))[0] != place:
         errors = result.errors[result.spec.title][result.scored]

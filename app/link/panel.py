@@ -152,8 +152,8 @@ def choose(workspace: Workspace) -> BootstrapSetup | None:
 
 
 def _say_if_paired(workspace: Workspace, n_shared: int, test: bool) -> None:
-    """If the spaces share ids, say that they need no links, or what the test does. Draw buttons that open
-    Explore and the example."""
+    """If the spaces share ids, say that they need no links or, if the shared ids are hidden as a test, what
+    the test does. Draw buttons that open Explore and the example."""
     if n_shared >= FEWEST_SHARED:
         told = (
             f"**A test: the pairs of {n_shared:,} shared rows are hidden, then searched.** So each link can"
@@ -210,8 +210,7 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
 
 
 def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
-    """The pairs that the user typed or uploaded. If there are none, the page shows what to do, and None is
-    returned."""
+    """The pairs that the user typed or uploaded. If there are none, say what to do, and return None."""
     source, target = spaces
     try:
         if start == "typed":

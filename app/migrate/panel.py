@@ -77,8 +77,8 @@ MOST_QRELS = 50_000_000  # bytes of a file of relevance judgements
 
 @dataclass(frozen=True, eq=False)
 class MigrateSetup:
-    """The spaces of the old and the new model. If queries are chosen, also the spaces of both models'
-    queries."""
+    """The spaces of the old and the new model and, if queries are chosen, the spaces of the queries by both
+    models."""
 
     specs: tuple[SpaceSpec, ...]
     spaces: tuple[LatentSpace, ...]
@@ -98,8 +98,8 @@ class MigrateSetup:
         return self.spaces[1]
 
     def items(self, queries: bool = False) -> Items | None:
-        """Texts and pictures of the corpus. With `queries`, those of the queries if these have spaces of
-        their own."""
+        """Texts and pictures of the corpus. With `queries`, texts and pictures of the queries, if these are
+        separate spaces."""
         source, target = self.specs[2:] if queries and self.task.judgements else self.specs[:2]
         return items_of(replace(Workspace(), source=source, target=target))
 
@@ -202,7 +202,8 @@ def _pairing(pair: Match, random_state: int) -> Pairing:
 
 
 def belong(workspace: Workspace, setup: MigrateSetup) -> bool:
-    """Whether rows with the same id really are the same thing. If not, the page says so and offers Link."""
+    """Whether rows with the same id are the same item. If not, the page says so and offers to link the
+    rows."""
     old, new = setup.specs[:2]
     label = "Link the rows"
     try:
@@ -282,8 +283,8 @@ def show_verdict(setup: MigrateSetup, result: MigrationResult) -> None:
 
 
 def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
-    """Draw the verdict and its cost. If `for_corpus` is the verdict for the size of the user's corpus, the
-    verdict for the rows loaded here stands below it."""
+    """Draw the verdict and its cost. If the verdict for the size of the user's corpus is given
+    (`for_corpus`), it comes first, and the verdict for the loaded rows stands below it."""
     head, rest = lead(result)
     by_label = " <small>Rows of the same label count as relevant.</small>" * (result.relevance == "labels")
     if for_corpus:
@@ -321,14 +322,15 @@ _RELEVANT = {
 
 
 def _cells(cells: Cells, key: str) -> None:
-    """Draw a table of texts. The first line is the head. Columns that contain only dashes are left out."""
+    """Draw a table of texts, whose first row is the head. Columns that contain only dashes are left out."""
     columns, *lines = cells
     table = pd.DataFrame(lines, columns=columns)
     st.dataframe(table.loc[:, (table != "–").any()], hide_index=True, key=key)
 
 
 def lead(result: MigrationResult) -> tuple[str, str]:
-    """The answer and the reason. Of a verdict from blind judgements, the reason has all further sentences."""
+    """Split the verdict into the answer and the reason. In a verdict from blind judgements, the first
+    sentence is the answer, and all other sentences are the reason."""
     if result.verdict.headline:
         head, _, rest = result.verdict.headline.partition(". ")
         return head, rest

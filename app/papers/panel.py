@@ -252,8 +252,8 @@ Shown = dict[str, list[tuple[str, str]]]  # verdict → (name of the data, count
 
 
 def _verdict(row: PaperRow, results: dict[str, Ours]) -> Shown:
-    """A dictionary of the data that got each verdict. If there is no verdict, its only key is the reason,
-    with an empty list."""
+    """A dictionary from each verdict to the data on which it was reached. If there is no verdict, the only
+    key is the reason why there is none, and its list is empty."""
     if row.repeats:
         return {f"the same experiment as {find_row(row.repeats).name}": []}
     by_word: Shown = {}
@@ -320,8 +320,8 @@ def _choose_rows(
 
 
 def _fits(row: PaperRow, asked: list[str]) -> bool:
-    """Whether the search names this row, or the row contains all words of the search. Numbers must be equal,
-    not only contained."""
+    """Whether the search is the name of this row, or the row contains all words of the search. A number in
+    the search must equal a whole number in the row: 3 does not find 30."""
     if rows := named_rows(" ".join(asked)):
         return row in rows
     studies = [STUDIES[kind].title for kind in studies_of(row)]
@@ -397,7 +397,8 @@ def _place(row: PaperRow) -> tuple[Place, str]:
 
 
 def _run_of(row: PaperRow, kind: str) -> PaperRun | None:
-    """The run of a row in this kind of study. If `kind` is "", it is the run on the bundled words."""
+    """The run that reproduces a row of a paper by this kind of study. If `kind` is "", the run on the bundled
+    words."""
     runs = (RUNS[name] for name in row.run_names())
     return next((run for run in runs if (run.study == kind if kind else run.words)), None)
 

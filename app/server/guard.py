@@ -84,7 +84,8 @@ class Gate:
         return cls(chosen or secrets.token_urlsafe(32), bool(chosen))
 
     def pass_of(self, key: str, port: int, days_ago: int = 0) -> str:
-        """The signed pass of this browser for a day. It depends on the day, so a stolen pass expires."""
+        """The cookie that admits this browser, signed for one day. It depends on the day, so that a stolen
+        cookie expires."""
         day = str(int(time.time() // 86_400) - days_ago)
         return signature(
             "pass", key, str(port), day, self.token if self._chosen or access.is_shared() else ""

@@ -76,8 +76,8 @@ def read_about(read: Callable[..., Result], path: Path, *settings: Any) -> Resul
 
 @compute.cached(32, key=lambda paths: (paths, compute.file_stamps(paths)))
 def tables_of(paths: tuple[Path, ...]) -> dict[Path, Path | None]:
-    """A dictionary with the table that describes the rows of each file that is a space. Without a table, the
-    value is None."""
+    """A dictionary from each file that is a space to the table that describes its rows, None if there is no
+    table."""
     described = {path for path in paths if reading.is_metadata(path)}
     specs = [SpaceSpec("file", str(path)) for path in sorted(paths, key=described.__contains__)]
     joined = row_tables.with_their_tables(specs, in_order=False)
@@ -462,8 +462,8 @@ def _offer(specs: Sequence[SpaceSpec]) -> None:
 
 
 def _common_table(specs: Sequence[SpaceSpec]) -> str | None:
-    """The table that describes both of two spaces without ids. Returns None if there is none, or if the
-    vectors do not agree in the order of its rows."""
+    """The table that describes both of two spaces without ids. Returns None if there is none, or if paired in
+    its row order the two spaces are not similar."""
     table, spaces = specs[0].option("metadata"), list(map(compute.load_space, specs))
     if not table or table != specs[1].option("metadata") or not row_tables.pairs_in_order(specs, spaces):
         return None

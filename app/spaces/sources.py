@@ -51,7 +51,8 @@ _DROPPED, _EARLIER = "relscope.dropped", "relscope.dropped-earlier"
 
 
 def forget() -> None:
-    """Forget uploaded files, because they are loaded. They disappear when the user leaves the page."""
+    """Forget the uploaded files after they were loaded as spaces. They are shown until the user leaves the
+    page."""
     st.session_state[_DROPPED] = st.session_state[_EARLIER] = ()
 
 

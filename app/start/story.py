@@ -234,8 +234,8 @@ def share_number(found: Score, meaning: str) -> str:
 
 
 def columns(shares: Mapping[str, float | None], now: str) -> str:
-    """A column chart as HTML. Each name has a column with the share of rows that match. If the share is None,
-    the column is empty."""
+    """A column chart as HTML. For each name, a column shows the share of rows that match; it is empty if the
+    share is None. The column of the name `now` is highlighted."""
     drawn = "".join(
         f'<div class="{"now" if name == now else ""}"><b>{"" if share is None else percent(share)}</b>'
         f'<i style="height:{100 * (share or 0):.1f}%"></i><span>{plain_html(name)}</span></div>'
@@ -476,7 +476,8 @@ def _tried_shares(key: str, name: str, found: Score, names: Iterable[str]) -> di
 
 
 class Case(NamedTuple):
-    """A comparison that may fail: a pair of spaces, the anchors, and the name of the second model."""
+    """An example of a comparison that may fail: the pair of spaces, the anchors `by` which they are compared,
+    and the name of the second model."""
 
     pair: Match
     by: tuple[str, ...]

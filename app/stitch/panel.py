@@ -390,7 +390,8 @@ def _pick(cell: Cell | None) -> None:
 
 
 def _chosen(result: StitchResult) -> Cell | None:
-    """The selected cell. If none is selected, the pair that loses most by the best method."""
+    """The selected cell. If none is selected, the cell of the pair that loses most accuracy by the best
+    method."""
     method, encoder, head = map(st.session_state.get, _CELL)
     every = range(len(result.encoders))
     if method in result.spec.methods and encoder in every and head in every:

@@ -319,7 +319,7 @@ class ItemOffer(live.Offer):
         return self
 
     def read(self, message: bytes) -> tuple[str, int] | None:
-        """The typed text, or the picture as a data URI. Returns None if the message is too long or is no
+        """The typed text, or the picture as a data URI. Returns None if the message is too long or is not
         text."""
         with suppress(UnicodeDecodeError):
             return (message.decode(), 0) if len(message) <= _LONGEST_ITEM else None
