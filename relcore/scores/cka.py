@@ -31,8 +31,8 @@ def sampled_rows(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RowSums:
-    """Sums over the Gram matrix S of n centred rows (n, d), which is scaled so that its trace is 1. S itself
-    is never formed.
+    """Sums over the entries of S, the Gram matrix of n centred rows (n, d), scaled to trace 1. S itself is
+    never held in memory.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class RowSums:
         square: np.ndarray,
         weighted: np.ndarray,
     ) -> RowSums:
-        """The sums of a space. They come from `powers` (Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶), a sample of centred
-        `rows` (m, d) with squared `lengths` (m,), `square` (XᵀX, (d, d)), and `weighted` (Σ ‖xᵢ‖² xᵢ,
-        (d,))."""
+        """Compute the sums of n centred rows xᵢ from `powers` (Σ‖xᵢ‖², Σ‖xᵢ‖⁴ and Σ‖xᵢ‖⁶), `square` (XᵀX, (d,
+        d)) and `weighted` (Σ ‖xᵢ‖² xᵢ, (d,)). `u` and `r` are estimated from some `rows` (m, d) and their
+        squared `lengths` (m,)."""
         m, trace = len(rows), powers[0]
         s3, square = float(powers[2] / trace**3), square / trace
         rows = rows.astype(np.float64) / np.sqrt(trace)
@@ -91,10 +91,10 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
     256 rows; for more rows, it is estimated from 256 of them.
 
     The upper end of the band is that of the Pearson III distribution with these moments. With one dimension,
-    this is a χ² distribution; with many, it is nearly normal. The lower end is `_low_end`. The band was
-    tested on 20 kinds of data (normal, skewed, clustered, heavy tails, few long axes) with 20 to 1,000 rows.
-    Of 2,400 to 16,000 permutations, 1.0 to 4.4 % were above the band, and 0 to 3.0 % below it. With few long
-    axes or heavy tails, the lower part of the band is too wide.
+    this is a χ² distribution; with many, it is nearly normal. The lower end comes from `_low_end`. The band
+    was tested on 20 kinds of data (normal, skewed, clustered, heavy tails, few long axes) with 20 to 1,000
+    rows. Of 2,400 to 16,000 permutations, 1.0 to 4.4 % were above the band, and 0 to 3.0 % below it. With few
+    long axes or heavy tails, the lower part of the band is too wide.
     """
     # `dimensions`: the product of both effective dimensions tr(S)² / tr(S²).
     n, dimensions = x.n, 1 / (x.t2 * y.t2)
@@ -119,10 +119,9 @@ def rv_null(x: RowSums, y: RowSums) -> ChanceLevel:
 
 
 def _low_end(mean: float, variance: float, skewness: float) -> float:
-    """The 2.5 % quantile of the scaled F distribution with these moments (Wood 1989). If the skewness is too
-    large for F, it is that of the inverse gamma distribution. Both distributions begin at zero, as scores do.
-    A Pearson III distribution would begin above the smallest scores.
-    """
+    """The 2.5 % quantile of scores with these moments, by the scaled F distribution (Wood 1989) or, if the
+    skewness is too large for it, by the inverse gamma distribution. Both distributions begin at zero, as
+    scores do. A Pearson III distribution would begin above the smallest scores."""
     from scipy.special import betaincinv, gammainccinv
 
     third = skewness * variance**1.5
@@ -139,9 +138,9 @@ def _low_end(mean: float, variance: float, skewness: float) -> float:
 
 
 def third_moment(x: RowSums, y: RowSums) -> float:
-    """The third moment E tr(S πTπᵀ)³ over all permutations π, where S and T have trace 1 (Kazi-Aoual et al.
-    1995). It is a symmetric bilinear form of the sums of the two spaces.
-    """
+    """The third moment E tr(S πTπᵀ)³ over all permutations π, where S and T are the Gram matrices of the
+    spaces, scaled to trace 1 (Kazi-Aoual et al. 1995). It is a symmetric bilinear form of the sums of the two
+    spaces."""
     n = float(x.n)
     p, m = (n - 2) * 12, n**2 - 5 * n
     # Coefficients of 1, t2, t3, s2, s3, u, r and b. The matrix is symmetric; entries left of the diagonal are
@@ -211,7 +210,7 @@ _FAR = 2.0**16
 
 @dataclass(frozen=True)
 class SpaceSums:
-    """The sums of a space that linear CKA needs: ‖XᵀX‖²_F of its n centred rows, the sums for the chance
+    """The sums of a space that linear CKA needs: ‖XᵀX‖²_F of its centred rows X, the sums for the chance
     level, the root mean square distance of the rows from their mean, and the length of the mean."""
 
     square: float
@@ -222,7 +221,8 @@ class SpaceSums:
 
 @dataclass(frozen=True)
 class CkaSums:
-    """The sums of a pair that linear CKA needs: ‖XᵀY‖²_F of the centred rows, and the sums of each space."""
+    """The sums of two spaces that linear CKA needs: ‖XᵀY‖²_F of their centred rows X and Y, and the sums of
+    each space."""
 
     n: int
     xy: float
@@ -230,8 +230,8 @@ class CkaSums:
     y: SpaceSums
 
     def value(self, debiased: bool = False) -> float:
-        """Linear CKA; NaN if all rows of a space are equal. `debiased` needs sums that were computed from
-        rows."""
+        """Linear CKA; NaN if all rows of a space are equal. With `debiased`, the sums of each space must be
+        `OwnMoments`."""
         x, y = self.x, self.y
         xy, xx, yy = self.xy, x.square, y.square
         if debiased:
@@ -239,8 +239,8 @@ class CkaSums:
         return xy / np.sqrt(xx * yy) if xx * yy > 0 else float("nan")
 
     def score(self, note: str = "", debiased: bool = False) -> Score:
-        """Linear CKA with its chance level. The note of the score begins with `note`; a note on rows that are
-        far from zero may follow.
+        """Linear CKA with its chance level. The score gets the note `note`, followed by a warning if all rows
+        are far from zero.
 
         Raises
         ------
@@ -270,8 +270,8 @@ class CkaSums:
 
 
 def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
-    """The indices of the few long rows that make up most of ‖XᵀX‖² in a space. `squares` are the squared
-    lengths (n,) in each space.
+    """The indices of a few rows that are so long that they make up most of ‖XᵀX‖² in one of the spaces.
+    `squares` are the squared lengths (n,) in each space.
 
     They are at most 10 rows and at most 2 % of all rows, and at least twice as long as the next row. So if a
     distribution has many long rows, none of them is decisive.
@@ -299,9 +299,8 @@ def decisive_of_longest(n: int, longest: np.ndarray, squares: np.ndarray, fourth
 
 
 def decided_note(value: float, without: float, n_rows: int, names: Callable[[], Sequence[str]]) -> str:
-    """A note that a few long rows decide the score, with the first three of their `names`. If the score
-    `without` these rows is about the same, "".
-    """
+    """A note which says that a few long rows decide the score `value`, and gives the first three of their
+    `names`. It is "" if the score `without` these rows is about the same."""
     if abs(without - value) <= _DECIDED:
         return ""
     named = quote(names()) + (", …" if n_rows > 3 else "")
@@ -333,8 +332,7 @@ _FEW = 256  # number of rows of a block that stays in the processor's cache
 
 @dataclass(frozen=True)
 class OwnMoments(SpaceSums):
-    """The `SpaceSums` of a space (n, d). If a space is compared with several others, they are computed only
-    once.
+    """The `SpaceSums` of a space (n, d), for reuse if it is compared with several other spaces.
 
     `lengths` (n,) are the squared lengths of the rows after their `mean` (d,) is subtracted.
     """
@@ -344,7 +342,8 @@ class OwnMoments(SpaceSums):
 
     @classmethod
     def of(cls, X: np.ndarray, null: bool = True) -> OwnMoments:
-        """The sums of the rows X. The sums for the chance level are computed only if `null` is True."""
+        """Compute the sums from the rows X (n, d). `null` says whether those for the chance level are
+        included."""
         n, weighted, product = len(X), np.zeros(X.shape[1]), np.zeros((X.shape[1],) * 2)
         lengths, buffer = np.empty(n), np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
         mean, sample = mean_row(X), sampled_rows(n)
@@ -388,8 +387,8 @@ def linear_cka(
     Products of blocks are float32, sums are float64. CKA is Escoufier's RV coefficient, so the chance level
     follows from its moments over all permutations (`rv_null`). With `debiased`, each term is estimated
     without bias (Song et al. 2012). Then the score may be negative, its chance level is 0, and n must be at
-    least 4. `own` are the moments of both spaces, if they are known. `ids` name the rows in the note of the
-    score.
+    least 4. `own` are the `OwnMoments` of both spaces, if they are known. `ids` are the names of the rows for
+    the note of the score.
 
     Raises
     ------
@@ -434,7 +433,8 @@ def _cka_sums(
 
 
 def _unbiased(biased: float, left: OwnMoments, right: OwnMoments) -> float:
-    """The number n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
+    """Return n (n − 3) · HSIC, computed from centred rows. HSIC is the unbiased estimate of Song et al. 2012,
+    eq. 5."""
     n, p, q = len(left.lengths), left.lengths, right.lengths
     return biased - n / (n - 2) * (p @ q) + p.sum() * q.sum() / ((n - 1) * (n - 2))
 

@@ -1,6 +1,6 @@
-"""Scores of two spaces with the same rows: absolute, relative and whitened, by each `Metric`, with chance
-levels. To add a metric, write a class with a `score`, and a line in `relcore.base.names.METRICS`.
-"""
+"""Scores of two spaces with the same rows, in their absolute, relative and whitened representations, by each
+`Metric`, with chance levels. To add a metric, write a class with a `score`, and a line in
+`relcore.base.names.METRICS`."""
 
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ class Metric(ABC):
     `reads` says which part of a pair `score` uses: its neighbours ("lists"), the sums of a pass over the rows
     ("sums"), or anything ("rows"). Only "rows" needs all rows in memory.
 
-    `unchanged_by` names the `CHANGES` of one space that leave the score unchanged; a test applies them.
-    `paired` is False if the metric ignores which rows are partners. Such a metric has no chance level.
+    `unchanged_by` lists the `CHANGES` of one space, such as a rotation, that leave the score unchanged; a
+    test applies them. `paired` is False if the metric ignores which rows are partners. Such a metric has no
+    chance level.
     """
 
     reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
@@ -75,8 +76,8 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:
-        """The score of the held-out rows. None if the metric needs equal widths, or labels, and the pair has
-        none."""
+        """The score of the held-out rows. None if the metric needs equal widths or labels, and the pair lacks
+        them."""
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Interval | None:
         """The change of the score on the same rows, with its 95 % interval. None if this metric cannot
@@ -84,11 +85,11 @@ class Metric(ABC):
         return None
 
     def held_out(self, space: LatentSpace, settings: Any) -> Split:
-        """The rows of a space that `between` compares. By default, these are all rows."""
+        """The split whose test rows `between` compares. By default, these are all rows."""
         return Split.held_out(space.ids)
 
     def own(self, space: LatentSpace, settings: Any) -> Any:
-        """The part of the computation that needs only one space. It is done once for all pairs of the
+        """The part of the computation that needs only one space. It is done once for all pairs with this
         space."""
         return None
 
@@ -113,22 +114,21 @@ class Metric(ABC):
     def forms(
         self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any
     ) -> tuple[list[np.ndarray], bool] | None:
-        """The matrices that `best_by_chance` permutes, from a sample of the rows, and whether both axes are
-        permuted. None if the best pair has no chance level.
-        """
+        """For `best_by_chance`: one matrix per space, computed from these sampled rows, and whether both of
+        its axes are permuted. None if the metric has no chance level for the best pair."""
         return None
 
 
 def _with_chance(pair: AlignedPair, score: Score) -> Score:
-    """The score. If rows are repeated, it has no chance level, because this would be too low."""
+    """Remove the chance level of a score if rows are repeated, because it would be too low."""
     if pair.neighbours.repeated:
         score.null = None
     return score
 
 
 class Jaccard(Metric):
-    """The mean overlap of the neighbourhoods. If the widths differ, only the convention "mutual" has a
-    score."""
+    """The mean overlap of the neighbourhoods. Spaces of different widths get a score only by the convention
+    "mutual"."""
 
     reads = "lists"
     unchanged_by = ("scale",)
@@ -234,10 +234,10 @@ class ClassAgreement(Metric):
 
 
 def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
-    """Whether the class of each query wins the vote of its neighbours (0 or 1), averaged over both
-    directions: (m,).
+    """For each query, 1 if its class wins the vote of its neighbours, otherwise 0; averaged over both
+    directions, (m,).
 
-    With `order`, each query gets the neighbours of another query, without itself.
+    With `order`, each query gets the neighbours of another query, from which it is removed itself.
     """
     hits = [
         has_majority_class(votes.own, without_itself(votes.queries, rows[order], classes[order]))
@@ -327,10 +327,10 @@ LIVE_QUERIES = 300
 
 
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
-    """The pair, reduced to these anchors and at most `n_most` other rows. If it has no more rows, it is
-    unchanged.
+    """The matched spaces, reduced to these anchors and at most `n_most` other rows. If there are no more
+    rows, they are unchanged.
 
-    The rows are drawn as in `Split.queries`, so the queries are the same as those of the whole pair.
+    The rows are drawn as in `Split.queries`, so the queries are the same as without the reduction.
     """
     anchors = match.source.rows(anchor_ids)
     if len(match) - len(anchors) <= n_most:
@@ -350,8 +350,7 @@ def held_out(
     """The split into anchors and the rows that scores of this representation use: all rows except the
     anchors.
 
-    If there are no `anchor_ids`, as in the first paper, these are all rows. For "absolute", they are also all
-    rows.
+    All rows are used for "absolute", and if there are no `anchor_ids` (as in the first paper).
 
     Raises
     ------
@@ -368,8 +367,8 @@ def held_out(
 
 
 def metrics_of_a_pair(more: bool = False) -> dict[str, str]:
-    """Name → title of the metrics of a pair. If `more` is True, metrics that must be chosen by name are
-    included."""
+    """The titles, by name, of the metrics that score a pair of spaces. `more` includes metrics that are
+    computed only if they are chosen by name."""
     kinds = {"pair", "more"} if more else {"pair"}
     return {name: entry.title for name, entry in METRICS.items() if kinds & set(entry.of)}
 
@@ -389,8 +388,8 @@ def score_pair(
     """The scores of two row-aligned spaces (n, d) on the test rows of the split, by these metrics (default:
     all). `settings` are further arguments of `AlignedPair.of`.
 
-    The queries are `n_queries` of the test rows (default: all). They are searched among all test rows.
-    Metrics that need equal widths, or the `labels` of the n rows, are left out if the spaces lack these.
+    The queries are `n_queries` of the test rows (default: all). They are searched among all test rows. A
+    metric is left out if it needs equal widths or the `labels` of the n rows, and they are missing.
 
     Raises
     ------
@@ -401,9 +400,8 @@ def score_pair(
 
 
 def scores_of(pair: AlignedPair, metrics: Sequence[str] = ()) -> dict[str, Score]:
-    """The scores of a pair by these metrics (default: all). Metrics that need equal widths or labels are left
-    out if the pair lacks these. If a plugin fails, a SpaceError names it.
-    """
+    """The scores of a pair by these metrics (default: all). A metric is left out if it needs equal widths or
+    labels, and the pair lacks them. If a plugin fails, a SpaceError names it."""
     scores = {}
     for name in metrics or metrics_of_a_pair():
         entry = METRICS[name]
@@ -451,10 +449,8 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
 def score_notes(
     scores: Mapping[str, Mapping[str, Score]], match: Match | None = None, anchor_ids: Sequence[str] = ()
 ) -> list[str]:
-    """The notes of scores by representation. Each note appears once, with the scores that have it. With
-    `match`, there are also warnings of long rows and of coinciding anchors, which can dominate relative
-    scores.
-    """
+    """The notes of the scores. Each note appears once and names the scores that have it. With `match`,
+    warnings follow of long rows and of coinciding anchors, because these can dominate relative scores."""
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
@@ -475,12 +471,12 @@ _MOVED = 0.25  # minimum shift of the mean by long rows, in spreads of the other
 
 
 def long_rows(space: LatentSpace) -> str:
-    """A warning if few rows (at most 10 and at most 2 %) move the mean of a space, and so change every
-    centred score; otherwise "".
+    """A warning if a few long rows (at most 10 and at most 2 %) shift the mean of a space and thus change all
+    scores that are centred by it; otherwise "".
 
-    None of 26 spaces of texts, words and pictures has the warning, and 1 of 420 synthetic spaces has. In 65
-    spaces, 1 to 8 rows were made 10 to 500 times as long. There the warning appeared whenever the score of
-    the pruned inverse changed by .05, and whenever the inverse failed.
+    The warning appears for none of 26 spaces of texts, words and pictures, and for 1 of 420 synthetic spaces.
+    In 65 spaces, 1 to 8 rows were made 10 to 500 times as long. There the warning appeared whenever the score
+    of the pruned inverse changed by .05, and whenever the inverse failed.
     """
     mean = mean_of(space)
     far, n = Engine().lengths(space.vectors, mean).astype(np.float64), len(space)
@@ -507,9 +503,8 @@ def long_rows(space: LatentSpace) -> str:
 
 
 def _drawn_queries(scores: Mapping[str, Score]) -> str:
-    """A phrase on the number of queries: ``, 300 of them as queries (± …)``. If the number differs between
-    representations, the phrase gives each. "" if all rows are queries.
-    """
+    """A phrase such as ``, 300 of them as queries (± …)``; "" if all rows are queries. If the number of
+    queries differs between representations, the phrase gives each number."""
     if not any(score.interval for score in scores.values()):
         return ""
     forms: dict[str, list[str]] = {}
@@ -526,7 +521,8 @@ def _drawn_queries(scores: Mapping[str, Score]) -> str:
 
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
-    """The settings of scores in words, as a list: rows, neighbours and queries, samples.
+    """The settings of scores in words: first the rows, then the neighbours and queries, then the samples. For
+    example:
 
     ``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``, ``Jaccard and MRR: k = 10,
     paper convention (Moschella et al. 2023), 300 of them as queries (± …)``, ``RSA: 1,000 of the rows, drawn
@@ -570,10 +566,9 @@ def scores_report(
     figures: Mapping[str, Any] | None = None,
     head: str = "representation",
 ) -> Report:
-    """The report of scores. Its table has half of the sampling interval, the chance level and its 95 % band.
-    The notes of the scores follow, then the notes in `also`. `head` is the title of the column that names
-    what is scored.
-    """
+    """A report with a table of scores. Beside each score are half of its sampling interval, its chance level,
+    and the 95 % band of the chance level. The notes of the scores follow, then the notes in `also`. `head` is
+    the title of the column that names what is scored."""
     rows = score_table(scores)
     caption = "; ".join([*circumstances(scores), "chance level: rows of one space permuted"])
     table = Table("rows", rows, score_cells(rows, head), caption=f"{caption}.")
@@ -582,7 +577,7 @@ def scores_report(
 
 
 def score_cells(table: pd.DataFrame, head: str = "representation") -> list[list[str]]:
-    """The cells of a `score_table` as texts for people. The first row is the head."""
+    """The cells of a `score_table` as texts for people. The first row has the titles of the columns."""
     numbers = ["n"] * (table["n"].nunique() > 1)
     rows = [[head, *numbers, "metric", "score", "±", "chance level", "chance, 95 %"]]
     for row in table.itertuples():
@@ -620,8 +615,8 @@ def score_forms(
     share one pass over them.
 
     Up to rounding, the scores equal those of `score_pair`; they need only the memory of a few blocks.
-    ``done(parts, n_parts)`` is called to report progress. ``keep(form, pair)`` is called with the pair of
-    each representation, which `anchor_differences` can use.
+    ``done(parts, n_parts)`` is called to report progress. ``keep(form, pair)`` is called with each
+    representation and its pair of spaces, which `anchor_differences` can use.
     """
     for form in forms:
         need_one_of("representation", form, REPRESENTATIONS)
@@ -672,12 +667,12 @@ def anchor_differences(
     device: str | None = None,
     kept: Mapping[tuple[str, ...], AlignedPair] | None = None,
 ) -> dict[str, Interval]:
-    """The change of each score of a representation, with its 95 % interval, if the anchors `before` are
-    replaced by those `now`.
+    """The change of each score of a representation, with its 95 % interval, if the anchors `now` replace the
+    anchors `before`.
 
     Scored rows are those that are no anchor in either set. Up to rounding, the changes equal those of
-    `score_differences`. `kept` has pairs from `score_forms`, by their anchors; these need no further pass
-    over the rows.
+    `score_differences`. `kept` maps anchors to the pairs that `score_forms` made with them; these need no
+    further pass over the rows.
     """
     split = held_out(match, tuple(dict.fromkeys((*now, *before))), form, k, convention)
     queries = split.queries(n_queries)

@@ -29,8 +29,8 @@ _most_permutations = ContextVar("most_permutations", default=QUANTILE_DRAWS)
 
 
 class SampledMetric(Metric):
-    """A `Metric` that calls a public `function`: ``(source, target, ids=…)`` → Score. If it `uses_k`, the
-    function also gets k."""
+    """A `Metric` whose score comes from a public `function` of the form ``(source, target, ids=…)`` → Score.
+    With `uses_k`, the function gets the number of neighbours k."""
 
     function: ClassVar[Callable[..., Score]]
     uses_k: ClassVar[bool] = False
@@ -49,7 +49,8 @@ class SampledMetric(Metric):
 def metric_of(
     function: Callable[..., Score], *unchanged_by: str, uses_k: bool = False
 ) -> type[SampledMetric]:
-    """The metric of a public measure. The changes `unchanged_by` of one space leave its score unchanged."""
+    """Make a metric of a public measure. `unchanged_by` lists the changes of one space that leave its score
+    unchanged."""
     facts = {"function": staticmethod(function), "unchanged_by": unchanged_by, "uses_k": uses_k}
     return type(function.__name__, (SampledMetric,), facts)
 
@@ -58,7 +59,7 @@ _Given = ParamSpec("_Given")
 
 
 def notes_sample(function: Callable[_Given, Score]) -> Callable[_Given, Score]:
-    """The measure, which adds a note to its score if it used only a sample of the rows."""
+    """A decorator of a measure: its score gets a note if it was computed from only a sample of the rows."""
 
     @wraps(function)
     def noted(*given: _Given.args, **settings: _Given.kwargs) -> Score:
@@ -78,8 +79,8 @@ def paired_rows(
     source: MatrixLike, target: MatrixLike, most_rows: int | None, ids: Sequence[str] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same rows of both spaces, (m, d_source) and (m, d_target) in float64. If there are more than
-    `most_rows`, this many are drawn, by a hash of their ids (default: their numbers). So a further row
-    replaces at most one drawn row.
+    `most_rows`, this many are drawn by a hash of their ids (default: their numbers), so that adding a row to
+    the spaces replaces at most one drawn row.
 
     Raises
     ------
@@ -111,8 +112,9 @@ def about_mean(X: np.ndarray) -> np.ndarray:
 
 
 def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> ChanceLevel:
-    """The chance level of a measure, from 50 permutations, or from 200 if they are cheap. ``value(order)`` is
-    the score if row order[i] of the second space is the partner of row i. It takes `cost` products."""
+    """The chance level of a measure, from 50 permutations, or from 200 if these are cheap. ``value(order)``
+    is the score if row order[i] of the second space is the partner of row i. Its `cost` is in
+    multiplications."""
     rng = np.random.default_rng(0)
     n_draws = min(QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS, _most_permutations.get())
     return ChanceLevel.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))
@@ -120,7 +122,7 @@ def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) ->
 
 @contextmanager
 def fewer_permutations(most: int) -> Iterator[None]:
-    """A context in which chance levels use at most this many permutations. Few are enough for the mean."""
+    """Within the block, chance levels use at most this many permutations. Few are enough for the mean."""
     token = _most_permutations.set(most)
     try:
         yield
@@ -161,8 +163,8 @@ def procrustes_similarity(
 
     It is the nuclear norm ‖XᵀY‖_* (the sum of the singular values) of the centred rows, where each space is
     scaled so that its squares add up to 1. If s is the score, the Procrustes distance is d = √(2 − 2 s)
-    (Schönemann 1966; Ding et al. 2021, who give d²). Chance level: rows of one space permuted. Cost per row:
-    50 d², on at most `most_rows`.
+    (Schönemann 1966; Ding et al. 2021, who give d²). Chance level: rows of one space permuted. Cost: 50 w²
+    multiplications per row of w numbers, on at most `most_rows` rows.
 
     Raises
     ------
@@ -194,7 +196,8 @@ def angular_shape(
 
     Here θ = arccos ‖XᵀY‖_* of the centred rows, where each space is scaled so that its squares add up to 1. θ
     satisfies the triangle inequality (Williams et al. 2021). If s is the score, θ = (1 − s) π / 2. Chance
-    level: rows of one space permuted. Cost per row: 50 d², on at most `most_rows`.
+    level: rows of one space permuted. Cost: 50 d² multiplications per row of d numbers, on at most
+    `most_rows` rows.
 
     Raises
     ------
@@ -257,11 +260,11 @@ def svcca(
     """SVCCA, 0 … 1: the mean canonical correlation of the principal axes with 99 % of the variance. It is 1
     if the axes of each space are linear combinations of those of the other space.
 
-    Let Uₓ (n, r) and Uᵧ (n, s) be the orthonormal principal components of the centred rows that hold `share`
-    of the variance. The score is Σ ρᵢ / min(r, s), where ρ are the singular values of UₓᵀUᵧ (Raghu et al.
+    Let Uₓ (n, r) and Uᵧ (n, s) be the orthonormal principal components that hold `share` of the variance of
+    the centred rows. The score is Σ ρᵢ / min(r, s), where ρ are the singular values of UₓᵀUᵧ (Raghu et al.
     2017). It needs many more rows than axes: if n is near r + s, it is near 1 for any data, as its chance
-    level shows. Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most
-    `most_rows`.
+    level shows. Chance level: rows of one space permuted. Cost: d² + 50 r s multiplications per row of d
+    numbers, on at most `most_rows` rows.
 
     Raises
     ------
@@ -296,14 +299,15 @@ def pwcca(
     most_rows: int | None = FEATURE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """PWCCA, 0 … 1: the mean canonical correlation, where each is weighted by how much of the first space it
+    """PWCCA, 0 … 1: the mean canonical correlation, weighted by how much of one space each canonical variate
     accounts for. It is 1 if the narrower space is a linear map of the wider one.
 
     The score is Σ αᵢ ρᵢ / Σ αᵢ with αᵢ = Σⱼ abs⟨hᵢ, xⱼ⟩ over the columns xⱼ of the centred rows. hᵢ are the
-    canonical variates of length 1 (Morcos et al. 2018) of the space with fewer axes; if both have the same
-    number, of the first space. The weights depend on the coordinates, so a rotation of that space changes
-    them. This is the formula of the paper; the code of the authors leaves out the whitening in hᵢ. Chance
-    level: rows of one space permuted. Cost per row: d² and 50 r s, on at most `most_rows`.
+    canonical variates, of length 1, of the space with fewer axes, or of the first space if both have the same
+    number (Morcos et al. 2018); ρᵢ are the canonical correlations. The weights depend on the coordinates, so
+    a rotation of that space changes them. This is the formula of the paper; the code of the authors leaves
+    out the whitening in hᵢ. Chance level: rows of one space permuted. Cost: d² + 50 r s multiplications per
+    row of d numbers, if the spaces have r and s axes, on at most `most_rows` rows.
 
     Raises
     ------
@@ -346,10 +350,10 @@ def gulp(
 
     The score is 1 − d² / (a + b) with d² = a + b − 2c, a = tr(Σₓ^−λ Σₓ Σₓ^−λ Σₓ), b the same for y, c =
     tr(Σₓ^−λ Σₓᵧ Σᵧ^−λ Σᵧₓ) and Σ^−λ = (Σ + λ)⁻¹ (Boix-Adserà et al. 2022). Each space is centred and scaled
-    so that tr Σ = 1; λ is `ridge`. Without a ridge, it compares subspaces, as CCA does. With a large ridge,
-    axes of little variance count less, and the score approaches linear CKA with the arithmetic mean as
-    denominator. Chance level: rows of one space permuted. Cost per row: d² and 50 r s, on at most
-    `most_rows`.
+    so that tr Σ = 1; λ is `ridge`. Without a ridge, GULP compares subspaces, as CCA does. With a large ridge,
+    axes of little variance count less, and the score approaches linear CKA with the arithmetic mean (a + b) /
+    2 as denominator. Chance level: rows of one space permuted. Cost: w² + 50 r s multiplications per row of w
+    numbers, if the spaces have r and s axes, on at most `most_rows` rows.
 
     Raises
     ------
@@ -385,9 +389,9 @@ def gulp(
 
 
 def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """The orthonormal principal components (n, r) of centred rows (n, d), and their sums of squares (r,),
-    largest first. r is the smallest number with `share` of the variance. Axes that are only rounding errors
-    are left out."""
+    """The orthonormal principal components (n, r) of centred rows (n, d), and the variance along each as a
+    sum of squares (r,), largest first. r is the smallest number of components that hold `share` of the
+    variance. Axes that are only rounding errors are left out."""
     if X.shape[1] <= len(X):
         squares, axes = np.linalg.eigh(X.T @ X)
         squares, axes = squares[::-1], axes[:, ::-1]
@@ -402,7 +406,7 @@ def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarr
 
 
 def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
-    """A note if there are at most as many rows as axes; otherwise ""."""
+    """A note if the two spaces together have at least as many axes as rows; otherwise ""."""
     n, axes = len(U), U.shape[1] + V.shape[1]
     if n > axes:
         return ""
@@ -434,7 +438,8 @@ def rsa(
 
     The distance of two rows is 1 − their Pearson correlation over the coordinates (Kriegeskorte et al. 2008).
     So adding a number to all coordinates of a row changes nothing, but a rotation changes the score a little.
-    Chance level: rows of one space permuted; its mean is 0. Cost per row: n (d + 50), on at most `most_rows`.
+    Chance level: rows of one space permuted; its mean is 0. Cost: n (d + 50) multiplications per row of d
+    numbers, on n ≤ `most_rows` rows.
 
     Raises
     ------
@@ -482,9 +487,9 @@ def kernel_cka(
 
     The score is ⟨HKH, HLH⟩ / (‖HKH‖ ‖HLH‖) with H = I − 1/n and K = exp(−‖xᵢ − xⱼ‖² / 2σ²); L is the same for
     the second space. σ is `bandwidth` times the median distance of two rows of the space (Kornblith et al.
-    2019). A small bandwidth emphasises near rows. As in linear CKA, few rows bias the score upwards, as its
-    chance level shows. Chance level: rows of one space permuted. Cost per row: n (d + 50), on at most
-    `most_rows`.
+    2019). With a small bandwidth, mainly near rows count. As in linear CKA, the score is biased upwards if
+    there are few rows, as its chance level shows. Chance level: rows of one space permuted. Cost: n (d + 50)
+    multiplications per row of d numbers, on n ≤ `most_rows` rows.
 
     Raises
     ------
@@ -533,8 +538,8 @@ def angular_cka(source: MatrixLike, target: MatrixLike, *, ids: Sequence[str] | 
 
     If s is the score, θ = (1 − s) π / 2 is a distance that satisfies the triangle inequality (Williams et al.
     2021; Lange et al. 2022). Pairs of spaces have the same order as by linear CKA. Chance level: that of
-    linear CKA, from exact moments over all permutations; its ends and its mean are transformed as the score.
-    Cost per row: d², on all rows.
+    linear CKA, from exact moments over all permutations; its mean and the ends of its band are converted to
+    angles like the score. Cost: d² multiplications per row of d numbers, on all rows.
 
     Raises
     ------
@@ -592,9 +597,10 @@ def mutual_knn(
     """k-NN recall, 0 … 1: the mean share of the k nearest neighbours of a row in one space that are also
     among its k nearest in the other space. It is 1 if the neighbours are the same.
 
-    The score is the mean of #(Nₓ(i) ∩ Nᵧ(i)) / k (Huh et al. 2024, who call it mutual kNN). If J' is this
-    share for a row, its Jaccard overlap is J = J' / (2 − J'), see `relcore.jaccard`. Chance level: rows of
-    one space permuted; its mean is k / (n − 1). Cost per row: n d and 50 k², on at most `most_rows`.
+    The score is the mean of #(Nₓ(i) ∩ Nᵧ(i)) / k, where Nₓ(i) and Nᵧ(i) are the neighbours of row i in the
+    two spaces (Huh et al. 2024, who call it mutual kNN). If this share is J' for a row, its Jaccard overlap
+    is J = J' / (2 − J'), see `relcore.jaccard`. Chance level: rows of one space permuted; its mean is k / (n
+    − 1). Cost: n d + 50 k² operations per row of d numbers, on n ≤ `most_rows` rows.
 
     Raises
     ------
@@ -630,9 +636,10 @@ def cycle_knn(
     """Cycle-kNN, 0 … 1: the share of rows i with a neighbour j in the second space such that i is a neighbour
     of j in the first space. It is 1 if all rows have such a neighbour.
 
-    The score is the mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)] (Huh et al. 2024, their code). Even for equal spaces it
-    is below 1 if a row is a neighbour of no other row. Chance level: rows of one space permuted; its mean is
-    about 1 − (1 − k / n)ᵏ. Cost per row: n d and 50 k², on at most `most_rows`.
+    The score is the mean of [∃ j ∈ Nᵧ(i): i ∈ Nₓ(j)], where Nₓ(i) and Nᵧ(i) are the neighbours of row i in
+    the two spaces (Huh et al. 2024, their code). Even for equal spaces it is below 1 if a row is a neighbour
+    of no other row. Chance level: rows of one space permuted; its mean is about 1 − (1 − k / n)ᵏ. Cost: n d +
+    50 k² operations per row of d numbers, on n ≤ `most_rows` rows.
 
     Raises
     ------
@@ -668,16 +675,17 @@ def cknna(
     1 if neighbours and cosines are the same.
 
     The score is a(K, L) / √(a(K, K) a(L, L)). a(K, L) is the unbiased HSIC (Song et al. 2012, eq. 5) of the
-    cosines K and L of the rows, which are set to zero except for pairs i, j with j ∈ Nₓ(i) ∩ Nᵧ(i). This is
-    the code of Huh et al. 2024 (appendix A), without the 10⁻⁶ that it adds to the denominator. a is no inner
-    product, so a score may lie a little outside 0 … 1. Chance level: rows of one space permuted; its mean is
-    about 0. Cost per row: n d and 50 k d, on at most `most_rows`.
+    cosines K and L of the rows, which are set to zero unless row j is a neighbour of row i in both spaces, j
+    ∈ Nₓ(i) ∩ Nᵧ(i). This is the code of Huh et al. 2024 (appendix A), without the 10⁻⁶ that it adds to the
+    denominator. a is no inner product, so a score may lie a little outside 0 … 1. Chance level: rows of one
+    space permuted; its mean is about 0. Cost: n d + 50 k d multiplications per row of d numbers, on n ≤
+    `most_rows` rows.
 
     Raises
     ------
     SpaceError
         Row counts that differ; fewer than four rows; rows that are all equal; k above n − 1; so few mutual
-        neighbours within a space that the HSIC of this space is not above 0.
+        neighbours within a space that a(K, K) or a(L, L) is not above 0.
 
     Examples
     --------
@@ -698,8 +706,8 @@ def cknna(
     )
 
     def align(lists: np.ndarray, others: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-        """The number n (n − 3) times the HSIC of the cosines of `first` and of `second`, at the entries in
-        both lists."""
+        """Return n (n − 3) · HSIC of the cosines within `first` and within `second`, between each row and the
+        rows that are in both of its lists."""
         rows, places = np.nonzero((lists[:, :, None] == others[:, None, :]).any(axis=2))
         columns = lists[rows, places]
         cosines = (np.vecdot(side[rows], side[columns]) for side in (first, second))
@@ -730,13 +738,14 @@ def second_order_cosine(
     most_rows: int | None = COSINE_ROWS,
     ids: Sequence[str] | None = None,
 ) -> Score:
-    """Second-order cosine similarity, −1 … 1: in both spaces, take the cosines of a row to its neighbours,
-    and compare them. It is 1 if they are the same up to a factor.
+    """Second-order cosine similarity, −1 … 1: how similar the cosines of a row to its neighbours are in the
+    two spaces. It is 1 if they are the same up to a factor.
 
-    The score is the mean of cos(sₓ(i), sᵧ(i)), where s(i) are the cosines of row i to the rows of Nₓ(i) ∪
-    Nᵧ(i) in a space (Hamilton et al. 2016, eq. 4 and after; the code of ReSi uses 1 − cosine). If all rows
-    have nearly the same direction, the score is near 1 for any data, as its chance level shows. Chance level:
-    rows of one space permuted. Cost per row: n d and 50 k, on at most `most_rows`.
+    The score is the mean of cos(sₓ(i), sᵧ(i)), where s(i) are the cosines, in a space, of row i to its
+    neighbours in either space, Nₓ(i) ∪ Nᵧ(i) (Hamilton et al. 2016, eq. 4 and after; the code of ReSi uses 1
+    − cosine). If all rows have nearly the same direction, the score is near 1 for any data, as its chance
+    level shows. Chance level: rows of one space permuted. Cost: n d + 50 k multiplications per row of d
+    numbers, on n ≤ `most_rows` rows.
 
     Raises
     ------
@@ -777,8 +786,8 @@ def _mutual_neighbours(
 def _of_lists(
     neighbours: Neighbours, metric: str, value: Callable[[np.ndarray, np.ndarray, np.ndarray], float]
 ) -> Score:
-    """The score ``value(own, other, order)`` of both lists, where `order` permutes the rows of the second
-    space. If rows are repeated, the score has no chance level, because it would be too low.
+    """The score ``value(own, other, order)`` of the neighbour lists of both spaces, where `order` permutes
+    the rows of the second space. There is no chance level if rows are repeated, because it would be too low.
     """
     n, k = neighbours.first_lists.shape
 

@@ -64,8 +64,8 @@ class Neighbours:
     source, target : arrays (n, d)
         Unit rows, as arrays or as objects that are indexed by row numbers.
     crossing : arrays (m, k), optional
-        The lists of neighbours across the spaces, if they are known. They give the rank of the query's own
-        row in the other space. "paper" has one array, "mutual" one per direction.
+        Known lists of the nearest rows in the other space, which give the rank of the query's own row there.
+        "paper" has one array, "mutual" one per direction.
     """
 
     source: np.ndarray
@@ -97,9 +97,8 @@ class Neighbours:
 
     @cached_property
     def repeated(self) -> float:
-        """The share of sampled queries that equal their nearest row in both spaces. It is 0 if chance
-        explains this, as in one dimension.
-        """
+        """The share of sampled queries that equal their nearest row in both spaces. A share that chance
+        explains, as in one dimension, counts as 0."""
         some = self.queries[:_NOTED_ROWS]
         lists, every = self.first_lists[: len(some), :2], np.arange(len(some))
         nearest = lists[every, (lists != some[:, None]).argmax(axis=1)]
@@ -115,7 +114,7 @@ class Neighbours:
 
     @cached_property
     def note(self) -> str:
-        """A note if, for a sample of the queries, the neighbours in a space are too similar to be ordered;
+        """A note if many sampled queries are repeated, or have neighbours that are too similar to be ordered;
         otherwise ""."""
         if self.repeated:
             return (
@@ -139,8 +138,8 @@ class Neighbours:
 
     @cached_property
     def reciprocal_rank(self) -> np.ndarray:
-        """The value 1 / rank of each query's own row, (m,). It is 0 beyond rank k. For "mutual", it is the
-        mean of both directions."""
+        """For each query, 1 / rank of its own row in the other space, or 0 beyond rank k, (m,). "mutual"
+        averages both directions."""
         crossing, ranks = self.crossing, []
         if crossing is None and self.convention == "paper":
             crossing = (self.second_lists,)
@@ -163,7 +162,7 @@ class Neighbours:
     def jaccard(self) -> Score:
         """The mean overlap, 0 … 1; see the function `jaccard`.
 
-        The chance level is the mean and the band over permutations of the rows.
+        The chance level comes from permutations of the rows.
         """
         null, rng, m = None, np.random.default_rng(0), len(self.queries)
         if m > 1:
@@ -210,9 +209,8 @@ class Neighbours:
         )
 
     def _renamed(self, rng: np.random.Generator) -> np.ndarray:
-        """The lists `other` after a permutation π of the rows of one space: row π(i) gets the number of row
-        i. So no new search is needed.
-        """
+        """The `second_lists` after a permutation π of the rows of the second space. Row π(i) gets the number
+        of row i, so no new search is needed."""
         order, (rows, places, query_numbers, non_queries) = rng.permutation(len(self.queries)), self._listed
         renamed = np.empty(len(rows), dtype=np.int64)
         renamed[~non_queries] = self.queries[np.argsort(order)][query_numbers]
@@ -231,8 +229,9 @@ class Neighbours:
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Four arrays on the lists `other`: the distinct rows in them (r,), the index of each entry among
-        these (m, k), the number of each row that is a query, and which rows are no queries (r,)."""
+        """The distinct rows in `second_lists` (r,), the index of each entry among these (m, k), for each
+        distinct row that is a query, its index among the queries, and which distinct rows are no queries
+        (r,)."""
         rows, places = np.unique(self.second_lists, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
@@ -240,8 +239,8 @@ class Neighbours:
 
 
 def number_of_draws(n_queries: int) -> int:
-    """The number of permutations of neighbour lists. With few queries it is larger, because permutations then
-    cost little."""
+    """How often neighbour lists are permuted for a chance level: more often if there are few queries, because
+    this then costs little."""
     return max(PERMUTATIONS, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
 
 
@@ -316,8 +315,8 @@ def jaccard(
     "mutual" (mutual kNN): the neighbours of a row are searched within each space, without the row itself. A
     rotation changes nothing, and the widths may differ. "paper" (Moschella et al. 2023, Table 1; their code)
     is the default of the app and the commands. It is meant for relative rows, because it needs common axes.
-    Both neighbourhoods are searched among the rows of the *target*: once with the target vector of the row,
-    once with its source vector. They include the row itself. A note warns if neighbours agree within the
+    Both neighbourhoods are searched among the rows of the *target*: one with the target vector of the row,
+    the other with its source vector. They include the row itself. A note warns if neighbours agree within the
     spaces but not across them. The keywords are those of `find_neighbours`.
 
     Examples
@@ -378,9 +377,9 @@ def _neighbours_of_pair(
 
 
 def _with_note(score: Score, neighbours: Neighbours) -> Score:
-    """The score of a search across spaces. It gets a note if the overlap within the spaces is twice as high,
-    beyond chance. If axes were common, noise would lower the overlap within the spaces at least as much.
-    """
+    """Add a note to the score of a search across spaces if the overlap of neighbours within the spaces is
+    more than twice as far above chance. With common axes, noise would lower the overlap within the spaces at
+    least as much, so the axes must differ."""
     some = neighbours.queries[:: -(-len(neighbours.queries) // _NOTED_ROWS)]
     sides, k, device = (
         (neighbours.source, neighbours.target),
@@ -425,8 +424,8 @@ _MANY = 20  # number of rows per query; with more, nearly all of the error comes
 
 
 def queries_decide(n: int, n_queries: int) -> bool:
-    """Whether the error of a mean overlap among n rows comes almost only from the queries, so that no second
-    search is needed."""
+    """Whether the error of a mean overlap among n rows comes almost only from the choice of queries. Then
+    `overlap_difference` needs no second search."""
     return n_queries < 2 or n > _MANY * n_queries
 
 
@@ -436,11 +435,11 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
 
     Queries share the searched rows, so their overlaps are dependent. The variance has three parts. The first
     is the variance for independent queries, which dominates with more than 20 rows per query. The second is
-    the covariance between the overlap of a row and its effect on other queries. The third is the variance of
-    the effects of a row, without products of a query with itself, which belong to the first part. Measured
-    with two sets of anchors and 200 intervals: with 300 rows, all of them queries, 186 to 197 intervals
-    contain the true difference, in both conventions. With 120 rows, 192 ("paper") and 177 ("mutual") contain
-    it.
+    the covariance between the overlap of a row and the effect of this row on other queries. The third is the
+    variance of these effects, without products of a query with itself, which belong to the first part.
+    Measured with two sets of anchors and 200 intervals: with 300 rows, all of them queries, 186 to 197
+    intervals contain the true difference, in both conventions. With 120 rows, 192 ("paper") and 177
+    ("mutual") contain it.
     """
     (m, k), n = before.first_lists.shape, len(before.target)
     if n - 1 - (before.convention == "mutual") < k or queries_decide(n, m):
@@ -457,11 +456,12 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Interval:
 
 
 def effects_of_rows(neighbours: Neighbours) -> sparse.csr_array:
-    """The change of each query's overlap if one of the other rows were missing, for each of these rows: (m,
-    n).
+    """For each query and each other row, how much the query's overlap would change if this row were missing,
+    (m, n).
 
-    If a list loses a row, the next nearest row takes its place. So a single search for k + 1 neighbours is
-    enough for all n rows. Both lists have k rows; if they share i rows, the overlap is i / (2k − i).
+    If a neighbour list loses a row, the next nearest row takes its place. So a single search for k + 1
+    neighbours is enough for all n rows. Both lists have k rows; if they share i rows, the overlap is i / (2k
+    − i).
     """
     from scipy import sparse
 

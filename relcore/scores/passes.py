@@ -1,7 +1,7 @@
-"""The pass over the rows of a pair that collects what all scores need: sums and nearest rows. It reads blocks
-of rows, in any order and in any number of processes. A `Plan` holds what must be known before the pass. It is
-computed from the means of both spaces and a few rows.
-"""
+"""One pass over the rows of two spaces collects what all scores need: sums and nearest rows. It reads blocks
+of rows, in any order and in any number of processes. The `Plan` of a pass is made before it, from the means
+of both spaces and a few rows. In names, a form is a representation, and a frame is the coordinates from which
+it is computed."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class ScoreRequest:
     Attributes
     ----------
     sums : bool
-        Whether scores that read all rows are also computed. False if a pass only serves further queries of
-        the same rows.
+        Whether to collect the sums for scores that read all rows. False if a pass only searches for further
+        queries among the same rows.
     cosines : bool
-        Whether the cosine of each row with its partner is computed (n numbers).
+        Whether to keep the cosine of each row with its partner (n numbers).
     extra_neighbours : int
         Number of additional neighbours per query, so that k remain if up to this many rows are left out
         later.
@@ -76,7 +76,7 @@ class ScoreRequest:
 
 @dataclass(frozen=True, eq=False)
 class RowRoles:
-    """The roles of the n rows of a pair: which are anchors, queries, left out, and labelled.
+    """Which of the n rows of two paired spaces are anchors, which are queries, and which are left out.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class RowRoles:
         return self.n - len(self.left_out)
 
     def without(self, rows: np.ndarray) -> RowRoles:
-        """The roles after these rows are also left out. There are no queries."""
+        """Return the same roles, but leave out these rows as well, and have no queries."""
         return replace(self, left_out=np.union1d(self.left_out, rows), queries=rows[:0], labelled="")
 
 
@@ -120,9 +120,9 @@ class Search(NamedTuple):
     """A search for the k nearest rows in the space `base`, with queries from the space `queries` (0 source, 1
     target).
 
-    If `alone`, the query is one of the searched rows and is left out of its k nearest rows. Equally near rows
-    are then ordered at random, differently in each space; in the order of rows, ties would agree between the
-    spaces. If `labelled`, only rows with a label are searched.
+    If `alone`, the query is one of the searched rows and is left out of its k nearest rows. Then equally near
+    rows have a random order, which differs between the spaces; ordered by row number, they would agree
+    between unrelated spaces. If `labelled`, only rows with a label are searched.
     """
 
     name: str
@@ -142,8 +142,8 @@ class Search(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """A representation of one space. Its rows are coordinates · factors, or centred coordinates @ matrix +
-    shift.
+    """How the rows of one space are computed in a representation: coordinates · factors, or centred
+    coordinates @ matrix + shift.
 
     Attributes
     ----------
@@ -169,8 +169,8 @@ class Representation:
     basis: np.ndarray | None = None
 
     def mapped(self, vectors: np.ndarray) -> np.ndarray:
-        """Map differences of coordinates, (m, w) or (w,), to differences of rows of the representation;
-        float64."""
+        """Convert differences between coordinates, (m, w) or (w,), to differences between rows of the
+        representation, as float64."""
         if self.factors is not None:
             return vectors * self.factors
         return vectors if self.matrix is None else vectors @ self.matrix
@@ -178,7 +178,7 @@ class Representation:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """The coordinates of one space: how they are computed.
+    """How coordinates of one space are computed from its rows.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class Coordinates:
     mean : array (d,), optional
         The mean of the space. It is subtracted before rows are scaled to length 1.
     turn : array (d, w), stretch : array (w,), basis : array (k, w), optional
-        The matrices Q, S and P for "turned".
+        For "turned": Q, S and P of the SVD P S Qᵀ of the unit anchors.
     spec, anchors, known
         For "own": the projection, its anchors (k, d), and rows (m, d) that it may learn from.
     """
@@ -222,8 +222,8 @@ class BlockRows:
     """A block of rows (m, d) of one space, reduced to the rows `kept`, in all coordinates and
     representations. Each is computed when it is first needed.
 
-    With NumPy, results are buffers. They are valid until the next block of the same space; unit rows are
-    valid only until the unit rows of the next representation are computed.
+    With NumPy, results are buffers, which the next block of the same space overwrites. The buffer of unit
+    rows is overwritten for each representation.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class BlockRows:
         return self.device.unit(rows, f"unit {self.side}")
 
     def squares(self, form: Representation) -> Array:
-        """The squared lengths (m,) of the rows of a representation, after its centre is subtracted."""
+        """The squared lengths (m,) of the centred rows of a representation."""
         if form.factors is None:
             turned = self._turned(form)
             return self.device.row_products(turned, turned)
@@ -287,7 +287,7 @@ class BlockRows:
         return rows if self._kept is None else rows[self.device.put(self._kept)]
 
     def _once(self, name: str, make: Callable[..., Array], *given: Any) -> Array:
-        """The result of `make(*given, buffer)`, which is called only once. The buffer has this name."""
+        """The result of `make(*given, buffer)`, which is cached under this name."""
         if name not in self._held:
             self._held[name] = make(*given, f"{name} {self.side}")
         return self._held[name]
@@ -355,7 +355,8 @@ _CENTRE_ROWS, _FEW_CENTRE_ROWS = 4096, 1024  # number of sampled rows for a cent
 
 
 def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]:
-    """Name → numbers of the rows that a plan reads in advance: some thousand rows, and the queries."""
+    """The numbers of the rows that must be read to make a plan, by their use: the queries, and a few thousand
+    others."""
     n, n_centre = len(roles), _CENTRE_ROWS if request.sums else _FEW_CENTRE_ROWS
     rows = {"anchors": roles.anchors, "left out": roles.left_out, "queries": roles.queries}
     for name, places in (("sample", sampled_rows(n)), ("centre", np.arange(0, n, max(1, n // n_centre)))):
@@ -367,13 +368,14 @@ def needed_rows(request: ScoreRequest, roles: RowRoles) -> dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Searches:
-    """All searches among the rows of one space in one representation. They need a single product with the
-    rows.
+    """All searches among the rows of one space in one representation, made by a single matrix product with
+    the rows.
 
     `queries` (q', w) are the unit vectors of all searches, one search after the other, in the coordinates of
     the space. If all rows have nearly the same direction, their products differ only in the last digits. Then
     `common` (w,) is subtracted from queries and rows, and rows are ordered by distance. `seed` orders equally
-    near rows at random. If many rows are `tied`, their products are first made equal.
+    near rows at random. If many rows are equal (`tied`), products are rounded so that those of equal rows are
+    equal.
     """
 
     each: tuple[Search, ...]
@@ -385,7 +387,7 @@ class Searches:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a pass needs besides the blocks. It takes a few megabytes for any n.
+    """Everything that a pass needs besides the blocks of rows. It takes a few megabytes for any n.
 
     Attributes
     ----------
@@ -443,7 +445,8 @@ class Plan:
         return self.block(side, X).directions(self.forms[name][side])
 
     def same_width(self, name: str) -> bool:
-        """Whether rows of one space can be compared with rows of the other space in a representation."""
+        """Whether the rows of both spaces have the same width in a representation, so that they can be
+        compared."""
         return name != "absolute" or self.widths[0] == self.widths[1]
 
     def between(self, name: str) -> np.ndarray | None:
@@ -454,8 +457,8 @@ class Plan:
         return None if source.basis is None else source.basis.T @ target.basis
 
     def searched(self, name: str) -> list[Search]:
-        """The searches that the scores of a representation need. For a vote of classes, k is larger by 1,
-        because the query is left out."""
+        """The searches that the scores of a representation need. For a vote of classes, they find k + 1 rows,
+        because the query is removed later."""
         k, labelled = self.request.k + self.request.extra_neighbours, self.roles.labelled
         mutual = self.request.convention == "mutual"
         searches = [Search("own", 0, 0, k, True), Search("other", 1, 1, k, True)] if mutual else []
@@ -601,8 +604,8 @@ class Sums:
     def _add_lengths(
         self, name: str, side: int, block: BlockRows, form: Representation, rows: np.ndarray
     ) -> None:
-        """Add the powers of the squared lengths, after the centre is subtracted, and the coordinates weighted
-        by the squared lengths."""
+        """Add powers of the squared lengths of the centred rows, and sums of coordinates weighted by these
+        powers."""
         lengths, centred = block.squares(form), block.centred(form.frame)
         self.tops[f"{name}/longest/{side}"].add(lengths[None], rows)
         double = power = self.device.double(lengths)
@@ -650,7 +653,7 @@ class Sums:
             self._cosines[name] += parts
 
     def fetched(self) -> Sums:
-        """The sums as NumPy arrays. Sums on a device are copied once."""
+        """Copy the sums from the device to NumPy arrays, and return self."""
         get = self.device.get
         self._sums = {name: get(array) for name, array in self._sums.items()}
         self.tops = {name: top.fetched() for name, top in self.tops.items()}
@@ -662,8 +665,7 @@ class Sums:
         return self
 
     def joined(self, others: Sequence[Sums]) -> Sums:
-        """These sums, with the nearest rows of further queries, which come from other passes over the same
-        rows."""
+        """Add the nearest rows of further queries from other passes over the same rows, and return self."""
         every = (self, *others)
         for name, top in self.tops.items():
             parts = [sums.tops[name] for sums in every if name in sums.tops]
@@ -682,7 +684,7 @@ class Sums:
 
     @classmethod
     def from_arrays(cls, plan: Plan, arrays: Mapping[str, np.ndarray]) -> Sums:
-        """The sums that `to_arrays` returned, on the CPU, without the cosines of the rows."""
+        """Read the sums from the result of `to_arrays`, which has no cosines of the rows."""
         sums = cls(plan)
         sums.n = int(arrays["n"])
         sums._sums = {name[4:]: np.array(array) for name, array in arrays.items() if name.startswith("sum/")}
@@ -691,13 +693,13 @@ class Sums:
         return sums
 
     def slim(self) -> None:
-        """Drop everything that only scores of all rows need. About a megabyte remains."""
+        """Keep only the nearest rows, about a megabyte, and drop the sums."""
         self._sums.clear()
         self.plan = replace(self.plan, searches={}, samples=())
 
     def narrowed(self, removed: np.ndarray, queries: np.ndarray) -> Sums:
-        """The sums for some of the queries, after the rows `removed` are left out. These are at most
-        `extra_neighbours` rows."""
+        """A copy with the nearest rows of these queries only, from which the rows `removed` (at most
+        `extra_neighbours`) are left out."""
         sums, plan = copy(self), self.plan
         places, extra_neighbours = (
             np.searchsorted(plan.roles.queries, queries),
@@ -722,7 +724,7 @@ class Sums:
         return every
 
     def linear_cka(self, form: str) -> CkaSums:
-        """The sums that linear CKA needs in a representation, computed about the mean of its rows."""
+        """The sums that linear CKA needs in a representation, over rows minus their mean."""
         n, (source, target) = self.n, self.plan.forms[form]
         offsets = [self._sums[f"{source.frame}/sum/{side}"] / n for side in (0, 1)]
         cross = self._sums[f"{source.frame}/cross"] - n * np.outer(*offsets)
@@ -751,11 +753,12 @@ class Sums:
         return rows if n - len(rows) >= 4 else rows[:0]
 
     def _space_sums(self, name: str, side: int) -> SpaceSums:
-        """The sums about the mean, computed from the sums about a centre close to it.
+        """The sums over rows minus their mean, computed from those over rows x minus a centre close to the
+        mean.
 
-        Let e = mean − centre and ‖x − e‖² = l + c with c = ‖e‖² − 2 e·x. Then every sum except Σ l c² is
-        exact. For this sum, l and c are assumed to be uncorrelated, which causes an error of second order in
-        e.
+        Let e = mean − centre, l = ‖x‖² and c = ‖e‖² − 2 e·x, so that ‖x − e‖² = l + c. Then every sum except
+        Σ l c² is exact. For this sum, l and c are assumed to be uncorrelated, which causes an error of second
+        order in e.
         """
         n, plan, form = self.n, self.plan, self.plan.forms[name][side]
         total, gram = (self._sums[f"{form.frame}/{what}/{side}"] for what in ("sum", "gram"))
@@ -790,7 +793,7 @@ class Sums:
 
 
 class SeveralSums:
-    """The `Sums` of several plans over the same blocks."""
+    """The `Sums` of several plans, to which the same blocks are added."""
 
     def __init__(self, plans: Sequence[Plan], device: Device | None = None) -> None:
         device = device or NumpyDevice()
@@ -872,7 +875,8 @@ class RowPair:
         return tuple(map(Engine(self.device).mean, self.spaces))
 
     def sums_of(self, parts: Sequence[tuple[ScoreRequest, RowRoles]]) -> list[Sums]:
-        """The sums of all requests, from the same pass. Each further 2,048 queries take one more pass."""
+        """The sums for all requests, from one pass. If there are more than 2,048 queries, each further 2,048
+        take another pass."""
         starts, batches = range(0, max(1, *(len(roles.queries) for _, roles in parts)), _QUERIES), []
         for number, start in enumerate(starts):
             self._passes, plans = (number, len(starts)), []
@@ -925,7 +929,7 @@ EXTRA_NEIGHBOURS = 8
 
 class _Directions:
     """The scored rows of one space as unit rows (t, w) of a representation. They are computed when they are
-    used."""
+    indexed."""
 
     def __init__(self, plan: Plan, form: str, side: int, take: Take) -> None:
         self.plan, self.form, self.side, self.take = plan, form, side, take
@@ -941,9 +945,9 @@ class _Directions:
 
 
 class LabelledNeighbours(NamedTuple):
-    """Neighbours among n labelled rows: the numbers of the queries (m,), their classes (m,), the k + 1 rows
-    in the other space that are nearest to each query (m, k + 1), and the classes of these rows. Nearest rows
-    have one array per direction. A class is any number."""
+    """The nearest neighbours of m queries among the n labelled rows of the other space. `own` (m,) are the
+    classes of the `queries` (m,), as numbers. `lists` are the k + 1 nearest rows of each query and `classes`
+    their classes, both with one array (m, k + 1) per direction."""
 
     n: int
     queries: np.ndarray
@@ -954,19 +958,19 @@ class LabelledNeighbours(NamedTuple):
 
 @dataclass(eq=False)
 class AlignedPair:
-    """Two spaces in one representation, as metrics score them: rows, neighbour lists and sums. Each is
-    computed when a metric first reads it.
+    """Two spaces in one representation, with everything that metrics read: rows, neighbour lists and sums.
+    Each is computed when a metric first reads it.
 
     Attributes
     ----------
     rows : RowPair
         All rows of both spaces.
     request : ScoreRequest
-        The request, which has only this representation.
+        A request for scores in this representation only.
     roles : RowRoles
-        The roles of the rows: which are scored, and which are queries.
+        Which rows are scored, and which are queries.
     split : Split, optional
-        The split, if the ids of all rows are in memory.
+        The split into anchors and scored rows, if the ids of all rows are in memory.
     made : function, optional
         A function that returns all rows of both spaces in the representation. Without it, the pair has only
         lists and sums.
@@ -1000,7 +1004,7 @@ class AlignedPair:
         convention: str = "paper",
         n_queries: int | None = None,
     ) -> AlignedPair:
-        """The pair of two spaces, without a change of representation. `labels` (n,) are "" for rows without a
+        """A pair of two spaces, in the representation that they have. `labels` (n,) are "" for rows without a
         label. The test rows of the split are scored. All of them are queries, unless `n_queries` is given.
 
         Raises
@@ -1024,7 +1028,7 @@ class AlignedPair:
     def passed(
         cls, rows: RowPair, form: str, seen: Sums, split: Split | None = None, made: Any = None
     ) -> AlignedPair:
-        """The pair in one representation, from the sums `seen` of a pass."""
+        """A pair in one representation, whose sums and nearest rows are those `seen` by a pass."""
         plan = seen.plan
         pair = cls(rows, replace(plan.request, forms=(form,)), plan.roles, split, made)
         pair.searched = pair.summed = seen
@@ -1073,7 +1077,7 @@ class AlignedPair:
 
     @cached_property
     def searched(self) -> Sums:
-        """The sums of a pass that searches the neighbours of the queries."""
+        """The result of a pass that searches for the neighbours of the queries."""
         t, mutual = len(self.roles), self.convention == "mutual"
         need_k(self.k, t, t - mutual)
         if not mutual and not self.same_width:
@@ -1118,17 +1122,16 @@ class AlignedPair:
         return self.summed.mean_cosine(self.form)
 
     def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The scored rows at these positions (m,) in both spaces. Each space may differ by a rotation, a
-        shift and a factor, which linear CKA ignores.
-        """
+        """The scored rows at these positions (m,) in both spaces. They may be rotated, shifted and scaled,
+        which does not change linear CKA."""
         plan, numbers = self.summed.plan, self.split.test[places]
         blocks = [plan.block(side, self.rows.take(side, numbers)) for side in (0, 1)]
         pairs = zip(plan.forms[self.form], blocks, strict=True)
         return tuple(form.mapped(block.centred(form.frame)).astype(np.float32) for form, block in pairs)
 
     def of_some_rows(self, make: Callable[[np.ndarray, np.ndarray], Any], places: np.ndarray) -> Any:
-        """The result of `make` for `some_rows`. It is cached and shared with the pairs that are narrowed from
-        this pair."""
+        """The result of `make` for `some_rows` at these positions. It is cached, and shared with pairs that
+        `narrowed` returns."""
         key = make, self.split.test[places].tobytes()
         if key not in self.known:
             self.known[key] = make(*self.some_rows(places))
@@ -1137,7 +1140,7 @@ class AlignedPair:
     def labelled_neighbours(self) -> LabelledNeighbours | None:
         """The classes of the labelled queries and of their neighbours. None in four cases: there are no
         labels; the widths differ; all labelled rows have the same class; most rows have at most k / 2 other
-        rows of their class, which can win no majority."""
+        rows of their class, too few for a majority."""
         if not self.rows.labelled or not self.same_width:
             return None
         queries = self.roles.queries
@@ -1158,7 +1161,8 @@ class AlignedPair:
     def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
         """This pair, reduced to the rows of `split`, which are a part of its rows. `queries` are row numbers.
 
-        None if this needs another pass: the request differs, a query is new, or too many rows are left out.
+        None if another pass is needed, because the request differs, a query is new, or too many rows are left
+        out.
         """
         plan, roles = self.searched.plan, self.searched.plan.roles
         removed = np.setdiff1d(split.untested, roles.left_out)

@@ -1,6 +1,5 @@
-"""`Score`: a number with its k, its n and its chance level. `lowest_groups`: a test of groups of rows.
-`PairScores`: the scores of all pairs of several spaces.
-"""
+"""`Score`: a number with its settings and its chance level. `lowest_groups`: a test of groups of rows.
+`PairScores`: the scores of all pairs of several spaces."""
 
 from __future__ import annotations
 
@@ -94,7 +93,7 @@ class Score(float):
     Attributes
     ----------
     metric, convention : str
-        ``"jaccard"``, ``"paper"``.
+        For example ``"jaccard"`` and ``"paper"``.
     k : int or None
         Number of neighbours, if the metric uses neighbours.
     n : int
@@ -385,10 +384,10 @@ class PairScores:
         return self.names[j], self.names[i], self.scores[i][j]
 
     def grouped(self) -> PairScores:
-        """The scores with the spaces in another order, in which similar spaces are side by side.
+        """The same scores, with the spaces reordered so that similar spaces are side by side.
 
-        It is the order of the leaves in average linkage with the distance 1 − score. A pair without a score
-        counts as less similar than all other pairs.
+        The order is that of the leaves of a hierarchical clustering, by average linkage and the distance 1 −
+        score. A pair without a score counts as less similar than all other pairs.
         """
         from scipy.cluster.hierarchy import leaves_list, linkage
         from scipy.spatial.distance import squareform
@@ -449,8 +448,8 @@ def best_by_chance(
     scores : (i, j) → Score with a chance level, i ≠ j
         All scores are over the same rows.
     forms : arrays (m, w), one per space
-        Data on a sample of these rows. With `both_axes`, a matrix of similarities, which is permuted along
-        both axes; otherwise rows, which are permuted along the first axis.
+        A matrix of a sample of these rows. With `both_axes`, it holds their similarities and is permuted
+        along both axes; otherwise it holds the rows and is permuted along the first axis.
     """
     scored = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
     if len(scored) < 2:
@@ -470,8 +469,8 @@ def best_by_chance(
 
 
 def _permuted_products(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
-    """The inner products (permutations, s, t) of the forms `fixed` (s, m, w) with permuted forms `moved` (t,
-    m, w). All forms have length 1."""
+    """For each permutation, the inner products of the matrices `fixed` (s, m, w) with the permuted matrices
+    `moved` (t, m, w): (permutations, s, t). All matrices have norm 1."""
     rng, (t, m, _) = np.random.default_rng(0), moved.shape
     fixed, moved = (
         forms / np.maximum(np.linalg.norm(forms.reshape(len(forms), -1), axis=1), 1e-30)[:, None, None]
