@@ -39,8 +39,8 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class AccessContext:
-    """The rights of one session of the app: the folder of its uploads, the keys of the results that it
-    stored, and the reason to show when it may not read a place ("" for the usual reason)."""
+    """What one session of the app may read: the folder of its uploads, and the results that it `made`, by
+    their keys. `limits` is the reason to show when it may not read a place, "" for the usual reason."""
 
     uploads: Path | None = None
     made: Container[str] = ()
@@ -51,8 +51,8 @@ _find_asker: Callable[[], AccessContext] | None = None
 
 
 def set_asker(find: Callable[[], AccessContext] | None) -> None:
-    """Set the function that returns the session of the current call. A worker process has no such function,
-    and may read the uploads of all sessions, because the app checks access before it submits a job."""
+    """Set the function that returns the rights of the session on whose behalf code runs. Worker processes set
+    none and may read the uploads of all sessions, because the app checks access before it submits a job."""
     global _find_asker
     _find_asker = find
 
@@ -162,7 +162,8 @@ def readable_path(path: str | Path, *, uploads: bool = True) -> Path:
 
 
 def need_own_machine(what: str) -> None:
-    """Raise a SpaceError if the app is shared. Call this before a library opens an address or a folder.
+    """Raise a SpaceError if the app is shared. Call this before a library opens an address or a database's
+    folder.
 
     A visitor must not make this machine connect to other machines, and a vector database writes into the
     folder that it opens. Addresses of shards that were given to `relscope app` stay allowed.
@@ -184,8 +185,8 @@ def may_read(path: str | Path) -> bool:
 
 
 def beside(path: Path, other: Path) -> bool:
-    """Whether the file `other`, which lies beside the opened file `path`, may be read with it. False for a
-    link to a place that the session may not read."""
+    """Whether the file `other` may be read together with the opened file `path`, beside which it lies. False
+    for a link to a place that the session may not read."""
     if not is_shared():
         return True
     ends = resolve_links(path), resolve_links(other)

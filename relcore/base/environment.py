@@ -41,8 +41,7 @@ def number(name: str, usual: float, most: float) -> float:
 
 
 def gpu_bytes() -> int:
-    """The number of bytes of GPU memory that rows of spaces may take, from RELSCOPE_GPU_GB; 0 if it is not
-    set."""
+    """How many bytes of GPU memory rows of spaces may take, from RELSCOPE_GPU_GB; 0 if that is not set."""
     return int(number(GPU_GB, 1, 1e6) * 1e9) if os.environ.get(GPU_GB) else 0
 
 

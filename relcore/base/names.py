@@ -24,8 +24,9 @@ from relcore.base.errors import SpaceError
 
 @dataclass(frozen=True)
 class Named:
-    """A choice: its title, and its code as ``"module:attribute"``. A leading dot stands for `relcore`.
-    `plugin` is the name and version of the package that added the choice; "" for Relscope's own choices."""
+    """The entry of a choice: its title, and the place of its code, ``"module:attribute"``. A leading dot
+    stands for `relcore`. `plugin` is the name and version of the package that added the choice; "" for
+    Relscope's own choices."""
 
     title: str
     where: str = ""
@@ -42,15 +43,15 @@ class Named:
 
 @dataclass(frozen=True)
 class Method(Named):
-    """A stitching method.
+    """The entry of a stitching method, by which the head of one space classifies rows of another.
 
     Attributes
     ----------
     heads : "absolute" or the method's own name
-        The rows on which heads are trained. "absolute": the rows of the head's own space. `where` is then a
-        function ``(source, target, settings, random_state)`` of two `FittedSpace`; it returns a function that
+        The rows on which heads are trained. "absolute": the rows of the head's own space. Then
+        ``where(source, target, settings, random_state)`` gets two `FittedSpace`, and returns a function that
         translates source rows (m, d) to rows of the target, or None. The method's own name: a representation
-        that ``where(space, settings)`` computes from one space, so that each head can read every space.
+        that ``where(space, settings)`` computes from one space alone, so that each head can read every space.
     knows : "one" or "both"
         "one": the method prepares each space alone. "both": it needs both spaces at once.
     """
@@ -61,7 +62,7 @@ class Method(Named):
 
 @dataclass(frozen=True)
 class MetricName(Named):
-    """A `scores.comparison.Metric`.
+    """The entry of a metric. Its code is a `scores.comparison.Metric`.
 
     Attributes
     ----------
@@ -370,7 +371,7 @@ FORMER_CHOICES = {
 # Suffix → the format of files of vectors. Each is a `files.formats.Format`.
 @dataclass(frozen=True)
 class FormatName(Named):
-    """A `files.formats.Format`, registered under the ending of its files.
+    """The entry of a file format, under the suffix of its files. Its code is a `files.formats.Format`.
 
     Attributes
     ----------
@@ -412,9 +413,8 @@ FORMATS = Family("formats", FormatName, _FORMATS)
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """A `stores.index.VectorIndex`, which reads and writes vectors in a file or a database. For files, `name`
-    is the `store` of their `FormatName`. The address of a database names a table after #; a shared app opens
-    no databases."""
+    """The entry of a `stores.index.VectorIndex`, which reads and writes vectors in a file or a database. For
+    a kind of file, `name` is the `store` of its `FormatName`; for a database, it is ""."""
 
     name: str = ""
 
@@ -555,8 +555,8 @@ PLUGIN_STUDIES = (
 
 @dataclass(frozen=True)
 class StudyName(Named):
-    """A study: `help` is its question, `paper` is the source of the question, and `topic` is its group on the
-    page Studies."""
+    """The entry of a study. `help` is its question, `paper` the source of the question, and `topic` its group
+    on the page Studies."""
 
     paper: str = ""
     topic: str = "More questions"
@@ -637,7 +637,7 @@ def _entry_points() -> Any:
 
 
 def plugin_entries(family: str, own: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The names that packages add, each with the fields of its `names.Named` entry."""
+    """The names that plugins add to a family, each with the fields of its `Named` entry."""
     points = list(_entry_points().select(group=f"relscope.{family}"))
     several = Counter(point.name for point in points)
     for point in points:

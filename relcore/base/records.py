@@ -1,5 +1,5 @@
-"""Convert dataclasses (settings, recipes and results) to JSON and arrays, and back. Also: the paths in
-recipes and session files, and files with a checksum.
+"""Convert dataclasses (settings, recipes and results) to JSON and arrays, and back. Shorten and restore the
+paths in recipes and session files. Read and write files of tensors with a checksum.
 
 msgspec checks the types. This module also refuses unknown settings, and keeps arrays outside the JSON. A
 class whose JSON differs from its fields has a method ``to_record(self)``; if it is not a dataclass, it also
@@ -65,7 +65,7 @@ def read_file(path: Path, what: str) -> Any:
 
 
 def need_plain(value: Any, what: str, levels: int = _MOST_LEVELS) -> None:
-    """Raise a SpaceError if the value contains a text or a number that JSON cannot hold, or is nested too
+    """Raise a SpaceError if JSON cannot hold a text or a number in the value, or if the value is nested too
     deeply."""
     if isinstance(value, Mapping | list | tuple):
         if not levels:
@@ -116,8 +116,8 @@ _TYPES = {
 def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
     """Convert dataclasses, mappings, tuples, strings and numbers to plain JSON. Equal values give equal JSON.
 
-    Arrays of numbers are put into `arrays` under a name that tells their place, and the JSON holds that name.
-    An array of strings becomes a list. Without `arrays`, every array becomes a list.
+    An array of numbers is put into `arrays` under a name that tells its place, and the JSON has that name
+    instead. An array of strings becomes a list. Without `arrays`, every array becomes a list.
     """
     if hasattr(value, "to_record"):
         value = value.to_record()
@@ -239,8 +239,8 @@ def without_paths(described: Any) -> Any:
 
 
 def with_paths(described: Any, find: Find) -> Any:
-    """The JSON with the name in each spec of a file or folder replaced by ``find(spec)``. This undoes
-    `without_paths`."""
+    """The JSON with full paths: in each spec of a file or folder, ``find(spec)`` replaces the name. This
+    undoes `without_paths`."""
 
     def located(spec: Mapping[str, Any], key: str) -> str:
         if key == "metadata":
@@ -339,8 +339,8 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
 
 
 def _places(spec: Mapping[str, Any]) -> set[str]:
-    """The keys of a spec, or of its options, whose values may be paths. For an encoder, the keys of all its
-    texts."""
+    """Those keys of a spec, or of its options, whose values may be paths. In an encoder's JSON, any text may
+    be a path."""
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
     if "encoder" in texts:
         return texts - {"encoder"}

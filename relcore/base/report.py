@@ -51,7 +51,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """A table with the same rows for people and for machines."""
+        """A table whose rows both people and machines read."""
         import pandas as pd
 
         cells = [[f"{one:,}" if isinstance(one, int) else str(one) for one in row.values()] for row in rows]
@@ -155,7 +155,7 @@ class Report:
 
 
 class Reported:
-    """The base of results that a notebook shows as their report."""
+    """The base class of results. A notebook shows such a result as its report."""
 
     def report(self) -> Report:
         raise NotImplementedError

@@ -32,7 +32,7 @@ def is_constant(array: np.ndarray) -> bool:
 
 @dataclass(eq=False)
 class MadeOnce(Generic[Made]):
-    """A wrapper of a function of an array. For each read-only array, the function is called only once.
+    """Wraps a function of an array, and caches its result for each read-only array.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def call_content(X: np.ndarray, content: Hashable) -> None:
 
 
 def content_of(X: np.ndarray) -> Hashable:
-    """The digest of an array's content that `call_content` recorded; if none was recorded, the array's
+    """A key for the content of an array: the digest that `call_content` recorded, or else the array's
     identity."""
     return _contents.get(id(X), id(X))
 
@@ -122,9 +122,9 @@ def inverse_lengths(rows: np.ndarray) -> np.ndarray:
 
 
 def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """The mean (d,) of the rows of X (n, d), as float32, or as float64 if rounding would be noticeable beside
-    the spread of the rows. If the `mean` of all rows is given, only its type is chosen, and X may be a sample
-    of the rows."""
+    """The mean (d,) of the rows of X (n, d), as float32. It is float64 if rounding to float32 would be
+    noticeable relative to the distances of the rows from the mean. A given `mean` is not computed again but
+    only converted; X may then be a sample of the rows."""
     # The sum is float64, because a float32 sum of many rows loses digits if the mean is far from zero.
     mean = X.mean(axis=0, dtype=np.float64) if mean is None else mean
     kept, sample = mean.astype(np.float32), X[:: max(1, len(X) // _SAMPLED_ROWS)]
@@ -133,7 +133,7 @@ def mean_row(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 
 
 class DerivedRows:
-    """Rows (n, w) that are computed from the rows of a space when they are used.
+    """Rows (n, w) of a representation, computed from the rows of a space when they are used.
 
     Parameters
     ----------
@@ -193,7 +193,8 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, opened: int | None = None) -> FileStamp:
-        """The stamp of the file at a path; if a file descriptor `opened` is given, of its file."""
+        """The present state of the file at a path or, if given, of the file that the descriptor `opened` has
+        open."""
         now = path.stat() if opened is None else os.fstat(opened)
         return cls(str(path.absolute()), now.st_ino, now.st_mtime_ns, now.st_size)
 
@@ -234,8 +235,8 @@ class Origin:
         """The cached Euclidean lengths (n,) of the rows, all finite; None if they are not cached."""
 
     def known_digest(self, columns: str) -> str | None:
-        """The cached digest of a space with these rows, whose other columns have the digest `columns`; None
-        if it is not cached."""
+        """The cached digest of the space that has these rows; None if it is not cached. `columns` is the
+        digest of the space's ids, labels and counts."""
 
     def keep_lengths(self, lengths: np.ndarray) -> None: ...
 
@@ -447,8 +448,8 @@ NO_LENGTH = 2.0**-120  # squared length; below it, digits are lost, so the row c
 
 
 def out_of_range(given: np.ndarray) -> str:
-    """Why these numbers are out of range, with the remedy; "" if they are in range, not finite or all
-    zero."""
+    """The reason why these numbers are too large or too small, with the remedy. "" if they are neither, or if
+    they are not finite or all zero."""
     if given.dtype in (np.float32, np.float64) and given.flags.c_contiguous:
         # The root mean square is a lower limit of the largest number, and the root of the sum of squares is
         # an upper limit. So one fast pass decides for most spaces.
@@ -472,7 +473,8 @@ def range_reason(largest: float) -> str:
 
 
 def length_reason(lengths: np.ndarray, width: int) -> str:
-    """The result of `out_of_range`, computed from the lengths (n,) of rows and from their width."""
+    """The same reason as `out_of_range` gives, found from the lengths (n,) of rows and from their number of
+    columns."""
     longest = float(lengths.max())
     # The largest number is at most the largest length, and at least this length / √d.
     return "" if longest == 0 else range_reason(longest) and range_reason(longest / np.sqrt(width))

@@ -59,7 +59,8 @@ class Setting:
         The name on the command line, by default the field's name, and the placeholder of its value in
         ``--help``.
     nargs : str
-        How many values a command takes: "?", "*" or "+" for an argument, "append" for a repeatable option.
+        How many values a command takes, as in argparse: "?", "*" or "+" for an argument, "append" for an
+        option that may be repeated.
     note : function of the value → str
         Returns the caption beneath the widget.
     more : bool
@@ -201,7 +202,7 @@ def check(settings: Any) -> None:
 
 
 def complete(given: Setting, name: str, kind: Any, default: Any) -> Setting:
-    """The setting `given`, completed by the name, type and default of its field."""
+    """The setting `given`, with the name, type and default of its dataclass field filled in."""
     is_tuple, labels = get_origin(kind) is tuple, {}
     kinds = () if is_tuple else (kind, *get_args(kind))
     choices = given.choices or (get_args(kind) if get_origin(kind) is Literal else ())

@@ -92,7 +92,7 @@ def stop_gracefully() -> None:
 
 
 def block_signals() -> None:
-    """Block signals, so that they reach the program that replaces this one, once it can handle them."""
+    """Hold signals back until the program that replaces this one can handle them."""
     if stop in map(signal.getsignal, SIGNALS):
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 

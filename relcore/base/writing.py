@@ -34,7 +34,8 @@ _REMEDY = {number: remedy for remedy, numbers in _REMEDIES.items() for number in
 
 
 class NotWritten(SpaceError):
-    """A file or a folder could not be written. No part of it is left. `strerror` is the system's message."""
+    """A file or a folder could not be written, and no part of it is left. `strerror` is the system's
+    message."""
 
     strerror = ""
 
@@ -62,8 +63,8 @@ def disk_errors(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Within the block, an open file. When the block ends, it replaces the file at `path`; after an error in
-    the block, `path` is unchanged.
+    """Open a new file for the duration of the block. At the end, it replaces the file at `path`. After an
+    error in the block, `path` is unchanged.
 
     A library that opens files itself can use the `name` of the open file. Raises `NotWritten` if the disk
     refuses the file.
@@ -91,8 +92,8 @@ def write(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def new_folder(path: Path, last: str = "") -> Iterator[Path]:
-    """Within the block, a new folder. It gets the name `path` at the end of the block, when all its files are
-    on disk.
+    """Make a new folder for the duration of the block. It gets the name `path` at the end, when all its files
+    are on disk.
 
     If the folder already exists, the new files are moved into it, with the file `last` at the end.
     """
@@ -124,8 +125,8 @@ def sweep(folder: Path) -> None:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Within the block, a new path in the folder of `path`. When the block ends, what lies there is
-    removed."""
+    """Yield an unused path in the folder of `path`. A file or folder that is still there at the end of the
+    block is removed."""
     folder = Path(os.path.realpath(path)).parent
     with disk_errors(path):
         sweep(folder)
@@ -144,19 +145,20 @@ def remove(path: Path) -> None:
 
 
 def own_name() -> str:
-    """A new file name, from which `has_ended` can tell whether this process still runs."""
+    """A new file name that identifies this process, so that `has_ended` can tell whether it still runs."""
     return "~".join((socket.gethostname(), str(os.getpid()), _began(os.getpid()), uuid.uuid4().hex))
 
 
 def is_orphaned(path: Path, name: str = "") -> bool:
-    """Whether the process that made this `own_name` has ended. If that is unknown, whether the file is
-    old."""
+    """Whether the process that made this name with `own_name` has ended. If that is unknown, whether the file
+    is old."""
     known = has_ended(name or path.name)
     return time.time() - path.stat().st_mtime > STALE_SECONDS if known is None else known
 
 
 def has_ended(name: str) -> bool | None:
-    """Whether the process that made this `own_name` has ended; None if it ran on another machine."""
+    """Whether the process that made this name with `own_name` has ended; None if it ran on another
+    machine."""
     host, pid, began, *_ = *name.split("~"), "", ""
     if host != socket.gethostname() or not pid.isdecimal():
         return None

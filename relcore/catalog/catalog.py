@@ -70,8 +70,8 @@ _MARKED = {"confirmed": GuessedIds, "unscored": AuditedIds}
 
 
 def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
-    """The key of `encode_job`. For one output, the key of its space; for several, the key of the list of
-    spaces."""
+    """The key of the job that runs `encode`. If the encoder has one output, it is the store's key of that
+    space."""
     if len(encoder.outputs) == 1:
         return encoding_key(dataset_digest, encoder, encoder.outputs[0])
     return key_of("encodings", dataset_digest, encoder)
@@ -80,7 +80,8 @@ def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
 def stored_encodings(
     store: Store, dataset_digest: str, encoder: Encoder, own: bool = False
 ) -> dict[str, str] | None:
-    """The key of each output, if all are in the store; otherwise None. `own` is explained at `Store.has`."""
+    """The key of each output, if all are in the store; otherwise None. With `own`, bundled results do not
+    count."""
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(store.has(key, own) for key in keys.values()):
         return keys
@@ -147,7 +148,7 @@ def encode_job(
 def _encoded(
     dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Progress, block_rows: int | None
 ) -> dict[str, str]:
-    """The key of each output. When this returns, all of them are in the store."""
+    """Encode the dataset unless the store has all outputs. Return the key of each output in the store."""
     metadata = {"dataset_spec": dataset.to_json()} if isinstance(dataset, DatasetSpec) else {}
     dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
     keys = stored_encodings(store, dataset.digest, encoder)
@@ -197,7 +198,8 @@ def _blocks(
     report: Progress,
     block_rows: int,
 ) -> dict[str, np.ndarray]:
-    """The rows of each output. The encoder is slow to load, so it is prepared only if a block is missing."""
+    """The rows of each output. The encoder, which is slow to load, is prepared only if the store lacks a
+    block of rows."""
     wholes: dict[str, np.ndarray] = {}
     missing, n_done = {}, 0
     items = _Items(dataset, encoder, block_rows)
@@ -260,10 +262,9 @@ _WINDOW = 128  # number of blocks whose texts are sorted together by length
 
 
 class _Items:
-    """The items of each block. Usually a block has consecutive rows. For an encoder that pads texts, the
-    texts of a window of blocks are sorted by length first. The longest come first, so that the time left is
-    not underestimated.
-    """
+    """Reads the items of each block. Usually a block has consecutive rows. For an encoder that pads texts,
+    the texts of several blocks are first sorted by length, longest first, so that texts of a block have
+    similar lengths and the time left is not underestimated."""
 
     def __init__(self, dataset: Dataset, encoder: Encoder, block_rows: int) -> None:
         self.dataset, self.sorted, self.size = dataset, encoder.by_length, _WINDOW * block_rows
@@ -313,13 +314,14 @@ def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) 
 
 
 def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
-    """The store's key of one space. A layer has the same key if it is encoded alone or with other layers."""
+    """The store's key of one space. A layer's key is the same, whether it is encoded alone or with other
+    layers."""
     return key_of("encoding", dataset_digest, encoder.only(output), output)
 
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
-    """Store a space with its vectors, ids, labels, counts, name and digest, and `metadata` that tell how it
-    was made."""
+    """Store a space with its vectors, ids, labels, counts, name and digest. `metadata` tell how it was
+    made."""
     arrays = {"ids": json_array(list(space.ids))}
     for name, kind in _MARKED.items():
         if isinstance(space.ids, kind):
@@ -351,7 +353,8 @@ def space_of(entry: Entry) -> LatentSpace:
 
 @dataclass
 class _KnownDigest(Origin):
-    """The source of rows in a store entry. It knows the digest of the whole space."""
+    """The origin of rows that come from a store entry. It has the digest of the space, so that no one
+    computes it again."""
 
     digest: str | None
     columns: str
@@ -361,8 +364,8 @@ class _KnownDigest(Origin):
 
 
 def json_array(value: Any) -> np.ndarray:
-    """The JSON of a value as an array of bytes. Metadata are limited to 100 MB, and the ids of a large
-    dataset may take more."""
+    """The JSON of a value as an array of bytes. It serves for ids and labels, which may exceed the 100 MB
+    allowed for the metadata of an entry."""
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 
 
@@ -486,13 +489,13 @@ def _with_row_numbers(space: LatentSpace, name: str) -> LatentSpace:
 
 
 def is_address(place: str) -> bool:
-    """Whether a folder lies at an address that fsspec opens, and not on this machine."""
+    """Whether the place of a folder is an address, which fsspec opens, and not a path on this machine."""
     return "://" in place
 
 
 def folder_stamp(place: str) -> str:
-    """A stamp that changes when a file of the folder is written, added or removed. "" for an address, because
-    checking it would need the network.
+    """A text that changes when a file of the folder is written, added or removed. "" for an address, because
+    checking that would need the network.
 
     Raises
     ------
@@ -511,7 +514,8 @@ def folder_stamp(place: str) -> str:
 
 
 def _sample(store: Store, place: str, key: str) -> LatentSpace:
-    """The sample under this key. It must have been drawn from the folder at this place.
+    """The sample of rows that the store has under this key. It must have been drawn from the folder at this
+    place.
 
     Raises
     ------
@@ -544,8 +548,7 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One line of the catalogue. `n` and `dimension` are None if they are not known before the file is
-    read."""
+    """A space in the catalogue. `n` and `dimension` are None if they are unknown until the file is read."""
 
     name: str
     kind: str
@@ -560,8 +563,8 @@ class CatalogEntry:
 def encoding_specs(
     store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]
 ) -> list[SpaceSpec]:
-    """The specs of those outputs of an encoder that the store still has. `keys` holds the key of each
-    output."""
+    """The specs of the outputs of an encoder, without those that the store no longer has. `keys` holds the
+    key of each output."""
     return [
         encoding_spec(dataset, encoder, output, key, summary.metadata["name"])
         for output, key in keys.items()
@@ -571,9 +574,8 @@ def encoding_specs(
 
 def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> LatentSpace:
     """The space that the spec names. Encodings are read from `store`, by default the environment's store.
-    With `again` (for recipes), an encoding that the store lacks is computed again, also if it was renamed.
-    Raises the errors of `need_access`, `load_words`, `load_space` and `load_encoding`.
-    """
+    With `again` (for recipes), an encoding that the store lacks is computed again, even if its rows were
+    renamed. Raises the errors of `need_access`, `load_words`, `load_space` and `load_encoding`."""
     if removed := listed(spec, UNSCORED):
         space = load(with_unscored(spec, ()), store, again)
         return space.with_columns(ids=mark_unscored(space.ids, removed))

@@ -1,6 +1,5 @@
-"""The settings that figures of two spaces share, and the loading of their spaces. The module `task` does not
-import the maps, so that commands without a figure start fast.
-"""
+"""The settings that figures of two spaces share, and the loading of their spaces. They are apart from the
+module `task`, because they import the maps, which would slow the start of commands without a figure."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from relcore.spaces.space import Match, match
 
 @dataclass(frozen=True)
 class ComparisonRecipe:
-    """The settings of a figure of two spaces. `others` are further spaces: only rows that they also have are
-    drawn and scored. The digests are those of the paired rows."""
+    """The settings of a figure of two spaces. `others` are further spaces; a row is drawn and scored only if
+    these have it, too. The digests are those of the paired rows."""
 
     newer: ClassVar[tuple[str, ...]] = ("others", "other_digests")
 

@@ -136,8 +136,8 @@ def encoder_named(name: str, given: dict[str, str], dataset: Dataset, taken: set
 
 
 def _encoder_of_name(name: str, kind: str) -> tuple[str, dict[str, Any]]:
-    """Return the registered name of the encoder that the user names, and its first setting, whose value
-    follows the colon."""
+    """Return the registered name of the encoder that the user names, and the value of its first setting,
+    which follows the colon."""
     known, firsts, choices = {}, {}, {}
     for registered, encoder in ENCODERS.loaded():
         first = firsts[registered] = next(iter(settings_of(encoder).values()), None)
@@ -188,7 +188,7 @@ def dataset_named(text: str, options: tuple[tuple[str, str], ...]) -> DatasetSpe
 
 @dataclass(frozen=True)
 class Example:
-    """A dataset of `n` rows and its encoders. `described` are the encoders as JSON."""
+    """A bundled example: a dataset of `n` rows, and its encoders as JSON (`described`)."""
 
     title: str
     explanation: str

@@ -62,9 +62,9 @@ def with_their_tables(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> l
     in order.
 
     A table without vectors can belong only to earlier files of vectors that have as many rows. If some of
-    these files have the same name as the table, it belongs to the last of them. Otherwise it belongs to every
-    .npy file and, if `in_order` or if there is no .npy file, to the last file. A table that belongs to no
-    file is a space.
+    these files have the table's name, it belongs to the last of them. Otherwise it belongs to every .npy
+    file. If there is no .npy file, or if `in_order`, it belongs to the last file as well. A table that
+    belongs to no file is a space.
 
     Examples
     --------
@@ -137,8 +137,8 @@ def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
 
 
 def _table_and_roles(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns] | None:
-    """Return a function that opens the table about the rows of a file, and the roles of the table's columns.
-    None if there is no table."""
+    """Return a function that opens the table about a file's rows, and what each of its columns holds (its
+    role, such as ids or labels). None if there is no table."""
     path = access.readable_path(spec.option("metadata") or spec.name)
     if path.suffix.lower() not in SUFFIXES:
         return None
@@ -161,8 +161,8 @@ def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
 
 
 def _rows_encoded(dataset: DatasetSpec, table: ItemTable, ids: Sequence[str]) -> list[int]:
-    """The row numbers in the table for the rows of an encoding. They follow from the table's column of ids.
-    Without such a column, they are the numbers at the end of the ids."""
+    """For each row of an encoding, its row number in the table. It is found in the table's column of ids or,
+    without such a column, is the number at the end of the id."""
     if not (column := dict(dataset.options).get("id_column")):
         return [int(item.rpartition("/")[2]) for item in ids]
     known = table_ids(table, column, min(len(table), dataset.limit or len(table)))
@@ -191,8 +191,8 @@ def _table_rows(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: 
 
 
 class TableColumns:
-    """The columns of a space's table that can colour its rows. Columns with a role, such as ids, are not
-    among them.
+    """The columns of a space's table that can colour its rows. Columns with another use, such as ids, are
+    left out.
 
     `names` lists these columns. The table is opened, and its rows are matched, only once. Raises a SpaceError
     if the table cannot be read.

@@ -60,8 +60,7 @@ class Task(ABC, Generic[Result]):
         """
 
     def content(self, spaces: Sequence[LatentSpace]) -> Any:
-        """The values, besides the settings, that determine the result: the rows and the names of the
-        spaces."""
+        """What determines the result besides the settings: the rows and the names of the spaces."""
         return [(space.digest, space.name) for space in spaces]
 
     def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
@@ -110,8 +109,8 @@ def task_job(context: Context, *, task: Task[Any], inputs: Sequence[str] = ()) -
 
 
 def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """The keys under which workers find these spaces in the store: keys of encodings, or of copies that are
-    put there now."""
+    """The keys under which workers find these spaces in the store. Spaces that are no stored encodings are
+    copied into the store now."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
         # A renamed space also has an option "key", but this is the key of its pairing.
@@ -127,7 +126,7 @@ _NAMED = 5  # maximum number of figures that an error lists
 
 
 class Recipe(ABC):
-    """A figure with all its settings. Subclasses are frozen dataclasses."""
+    """All settings of a figure, from which it can be drawn again. Subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
     # Settings that version 0.1.0 lacked; a recipe leaves them out while they are empty.
@@ -162,7 +161,7 @@ class Recipe(ABC):
         return spaces
 
     def computed(self, result: Any = None) -> Any:
-        """The given result. If it is None, the result of the recipe's task on its spaces."""
+        """The given result or, if it is None, the result of running the recipe's task on its spaces."""
         task = next(one for one in self._values() if isinstance(one, Task))
         return task.run(self.loaded()) if result is None else result
 

@@ -71,8 +71,8 @@ _EVERYDAY = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """The sentences of each language. Row i is the same sentence in every language. The name "id" gives the
-    ids of the sentences."""
+    """A dictionary from each language to its sentences. Sentence i is the same in all languages. Under "id"
+    are the ids of the sentences."""
     table = table_of(Path(str(_EVERYDAY)))
     return {language: tuple(table.read(language, 0, N_SENTENCES)) for language in languages}
 
@@ -244,13 +244,13 @@ def _table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: A
 
 
 class ItemRows:
-    """Functions that read items from one column of a table: row i is the row `rows[i]` of the table."""
+    """Reads the items of a dataset from one column of a table. Item i is in row `rows[i]` of the table."""
 
     def __init__(self, table: ItemTable, column: str, rows: np.ndarray) -> None:
         self._table, self._column, self._rows = table, column, rows
 
     def _cells(self, start: int, stop: int) -> list[tuple[str, Any]]:
-        """The cells of these rows, each after the name of its place, for error messages."""
+        """The cells of these rows. Before each cell stands the name of its place, for error messages."""
         cells, rows = {}, self._rows[start:stop]
         # Read only nearby rows together, because the rows between them are read too, and pictures are large.
         parts = np.split(np.sort(rows), np.flatnonzero(np.diff(np.sort(rows)) > _GAP) + 1)
@@ -353,7 +353,8 @@ def _filled_rows(table: ItemTable, column: str, n: int, drop: bool) -> np.ndarra
 
 
 def _labels(table: ItemTable, column: str, n: int) -> np.ndarray:
-    """The labels in a column. 3 and 3.0 are the same class. A row with a missing value has no class."""
+    """The labels in a column, as texts. The cells 3 and 3.0 give the same class. A row with a missing value
+    has no class."""
     names = dict(enumerate(table.class_names.get(column) or ()))
     names |= {None: "", -1: ""} if names else {None: ""}
     labels = np.full(n, "", dtype=object)
@@ -375,7 +376,7 @@ def _is_file(path: Path, suffixes: Sequence[str]) -> bool:
 
 
 def _table_splits(folder: Path) -> dict[str, list[Path]]:
-    """Split → the files of its table. A table in shards has several
+    """A dictionary from the name of each split to the files of its table. A table in shards has several files
     (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
@@ -385,8 +386,8 @@ def _table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def _table_name(path: Path) -> str:
-    """The name of a table: the file's name without suffix. Before the name of a split stands that of the
-    folder: ``"mnist/test"``."""
+    """The name of a table: the file's name without suffix. If that is the name of a split, the folder's name
+    is put before it: ``"mnist/test"``."""
     stem, folder = _SHARD.sub("", path.stem), path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
@@ -505,7 +506,7 @@ def is_downloaded(name: str) -> bool:
 
 
 class HubTable:
-    """A split of a dataset of the library `datasets`, with the interface of an `ItemTable`."""
+    """One split of a dataset that the library `datasets` has loaded, with the interface of an `ItemTable`."""
 
     folder = None
 
@@ -659,7 +660,7 @@ def holds_images(folder: Path) -> bool:
 
 
 def _table_entry(folder: Path, split: str, paths: list[Path]) -> Iterator[DatasetEntry]:
-    """Yield the entry of a table, if its header shows that it has images or texts."""
+    """Yield the entry of a table in the list of datasets, if its header shows that it has images or texts."""
     first, suffix = paths[0], paths[0].suffix.lower()
     table = open_table(paths) if suffix == ".parquet" else None
     columns = first_kinds(first) if table is None else table.columns

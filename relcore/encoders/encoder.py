@@ -192,8 +192,8 @@ class DatasetEntry:
 
 
 def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
-    """At most `limit` row numbers, in ascending order. They are the first rows of each class, with the same
-    number from each class if possible."""
+    """Choose at most `limit` rows: the first rows of each class, equally many from each if possible. Returns
+    their numbers in ascending order."""
     seen: Counter[str] = Counter()
     ranks = []
     for label in labels:
@@ -315,7 +315,7 @@ class Encoder(ABC):
         return ("",)
 
     def only(self, output: str) -> Encoder:
-        """The encoder with only this output. The store key of an encoding depends on this encoder, so that it
+        """The encoder with only this output. The store key of an encoding is made from it, so that the key
         does not depend on which other outputs were computed in the same pass."""
         return self
 
@@ -525,7 +525,7 @@ _DARK, _INK = 64, 48  # brightness, 0 to 255: a dark border is below _DARK, a dr
 
 @dataclass(frozen=True)
 class Strokes:
-    """The size, place and brightness of light strokes on dark pictures.
+    """Measurements of light strokes on dark pictures, such as scans of digits.
 
     Attributes
     ----------
@@ -560,7 +560,8 @@ class Strokes:
 
 @dataclass(frozen=True)
 class Look:
-    """The common properties of a dataset's pictures. They are measured on the first pictures.
+    """What the pictures of a dataset have in common, measured on the first pictures. A new picture is
+    converted to this look before it is encoded.
 
     Attributes
     ----------
@@ -580,7 +581,8 @@ class Look:
 
 
 def look_of(dataset: Dataset) -> Look:
-    """The look of a dataset. Raises a SpaceError if the dataset holds no images."""
+    """Measure what the pictures of a dataset have in common. Raises a SpaceError if the dataset has no
+    images."""
     if dataset.kind != "images":
         raise SpaceError(f"{dataset.name}: expected images, got {dataset.kind}; choose a dataset of images")
     pictures = dataset.items(0, min(_LOOK_AT, len(dataset)))

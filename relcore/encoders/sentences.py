@@ -34,7 +34,8 @@ from relcore.spaces.space import LatentSpace
 
 @cache
 def word_categories() -> dict[str, str]:
-    """Word in lower case → its category. ``assets/words/word_categories.py`` writes the file."""
+    """A dictionary from each word, in lower case, to its category. ``assets/words/word_categories.py`` writes
+    the file."""
     from relcore.files.tables import table_of
 
     table = table_of(Path(str(files("relcore") / "data" / "words" / "categories.tsv")))

@@ -211,7 +211,7 @@ _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
 class Layered(Encoder):
-    """A model that gives one space for each of its `layers`."""
+    """The base of encoders that give one space for each of the model's `layers`."""
 
     layers: tuple[int, ...]
 
@@ -488,7 +488,7 @@ def padded(tokens: Sequence[Sequence[int]], padding: int = 0) -> tuple[np.ndarra
 
 
 class _Tokens(list):
-    """A list of arrays of token numbers, one array for each text."""
+    """The tokens of texts: a list with an array of token numbers for each text."""
 
 
 class _SentenceRows(_PretrainedRows):

@@ -57,8 +57,8 @@ class _Classifier(TrainedEncoder):
 def _loss_of(
     model: nn.ModuleDict, images: torch.Tensor, targets: torch.Tensor, distort: bool = False
 ) -> Callable:
-    """A function that maps a batch of row numbers to its cross-entropy. With `distort`, the pictures are
-    distorted first."""
+    """A function that computes the cross-entropy of the network on a batch, which is given by its row
+    numbers. With `distort`, the pictures are distorted first."""
     from torch.nn.functional import cross_entropy
 
     def loss(batch: torch.Tensor) -> torch.Tensor:

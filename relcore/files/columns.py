@@ -91,7 +91,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table. If known, also its number of rows `n`, and the `width` of its column of
+    """The columns of a table and, if they are known, its number `n` of rows and the `width` of its column of
     vectors.
 
     `note` names unusual properties of the file: its encoding, delimiter or decimal comma.
@@ -115,7 +115,8 @@ class Columns:
         return self.width if any(self.columns[place].reason == VECTORS for place in places) else len(places)
 
     def notes(self) -> dict[str, list[str]]:
-        """The notes for people, in the form in which `Format.blocks` returns columns."""
+        """The notes on this table under the key "note", so that they can be added to the columns that
+        `Format.blocks` returns."""
         outside = [column for column in self.columns if column.reason.startswith(OUTSIDE)]
         notes = [self.note] * bool(self.note)
         if outside:
@@ -255,8 +256,8 @@ def _by_kind(column: ColumnValues, vectors: Sequence[str]) -> Column:
 
 
 def _numbered_run(columns: Sequence[Column]) -> list[int]:
-    """The indices of the columns of the longest numbered series such as v0 … v95. [] if there is no such
-    series, or if two are equally long."""
+    """The indices of the columns whose names form the longest numbered series, such as v0 … v95. [] if there
+    is none, or if two are equally long."""
     runs: dict[str, list[int]] = defaultdict(list)
     for place, column in enumerate(columns):
         if column.role == "dimension" and column.name[-1:].isdigit():
@@ -363,7 +364,7 @@ _FEW = 4  # longer series of columns of one role get one line
 
 
 def overview(table: Columns) -> list[tuple[str, str, str]]:
-    """The lines (column, role, reason) that describe a table to a user. Unclear columns come first.
+    """Describe a table to a user by lines (column, role, reason). Unclear columns come first.
 
     Examples
     --------

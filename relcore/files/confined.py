@@ -50,7 +50,8 @@ def needs_process(*paths: Path) -> bool:
 
 
 def start() -> socket.socket | None:
-    """The connection to the process that forks for each file. The process is started if needed."""
+    """Start, if needed, the process that forks a confined child for each file. Return the connection to it;
+    None if files are not confined."""
     global _ready
     if not needs_process():
         return None
@@ -90,7 +91,7 @@ def _forget() -> None:
 
 
 def offers() -> str:
-    """A sentence that tells how the parsing of files is confined on this machine."""
+    """A sentence on how the parsing of files is confined on this machine."""
     if not hasattr(os, "fork"):
         return "files are parsed without confinement: this system has no fork"
     offered = {"Landlock": landlock_version(), "seccomp": refuses_calls()}
@@ -148,9 +149,8 @@ def stream(
 
 
 class Opened:
-    """An object that lives in the confined process and is made from a file or folder. Its methods can be
-    called repeatedly, also by several threads. `facts` is the result of its method `confined_facts()`.
-    """
+    """An object that is made from a file or folder in the confined process, and stays there. Its methods can
+    be called repeatedly, even by several threads. `facts` is the result of its method `confined_facts()`."""
 
     def __init__(
         self, make: Callable[..., Any], path: Path, libraries: Sequence[str] = (), **arguments: Any

@@ -137,7 +137,7 @@ def _refuse_calls() -> None:
 
 
 def send(connection: socket.socket, value: Any) -> None:
-    """Send a message. It consists of its length, its plain values and the bytes of its arrays."""
+    """Send a value as a message: its length, its plain values and the bytes of its arrays."""
     arrays: list[np.ndarray] = []
 
     def described(item: Any) -> Any:

@@ -129,7 +129,7 @@ _ROW_BYTES = 128  # bytes of memory per id, in the list and in the index
 
 @dataclass(frozen=True)
 class Request:
-    """The part of a file to read: its rows, columns and matrix, and the limits."""
+    """Which rows, columns and matrix of a file to read, and how much memory they may take."""
 
     limit: int | None = None
     max_bytes: int = 8 << 30
@@ -165,14 +165,14 @@ class Description:
 
     @property
     def choosable(self) -> dict[str, Shape]:
-        """The shapes of the matrices by the names that the option `matrix` accepts."""
+        """The names that the option `matrix` accepts, each with the shape of its matrix."""
         return {name: shape for name, shape in self.matrices.items() if name}
 
 
 @dataclass(frozen=True)
 class Regions:
-    """The positions of the vectors in a large file: consecutive parts of one matrix, each as (first byte,
-    dtype, shape).
+    """Where the vectors are in a large file: consecutive parts of one matrix, each as (first byte, dtype,
+    shape).
 
     `region` names the matrix, and `columns` are those that `Format.blocks` returns. Vectors that must be
     decoded have no parts; `decoded` is their shape (n, d).
@@ -261,8 +261,8 @@ def in_blocks(n: int, row_bytes: int) -> Generator[slice, None, None]:
 
 
 def the_matrix(path: Path, shapes: Mapping[str, Shape], chosen: str | None) -> str:
-    """The name of the matrix to read: the chosen one. If none is chosen, the first of these: `vectors`, the
-    only tensor of token embeddings, the only matrix."""
+    """The name of the matrix to read: the chosen one or, if none is chosen, the first of these that exists:
+    `vectors`, the only tensor of token embeddings, the only matrix."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
     tokens = [name for name in matrices if OF_TOKENS.fullmatch(name)]
     main = "vectors" if chosen is None else chosen

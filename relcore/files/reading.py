@@ -123,14 +123,14 @@ class OnDisk:
 
     @property
     def keeps(self) -> bool:
-        """Whether facts about the file can be stored: there is a store, and the last change of the file is
-        not too recent."""
+        """Whether facts about the file can be cached. There must be a store, and a file that changed just now
+        may change again unnoticed."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
 
 class FileOrigin(Origin):
-    """The source of rows that are mapped from a file. The store caches the lengths of the vectors and their
-    digests under a key until the file changes.
+    """The origin of rows that are mapped from a file. Until the file changes, the store caches the lengths of
+    the vectors and the digests of spaces.
 
     `copied` says that the rows are a copy, which does not change with the file.
     """
@@ -240,7 +240,7 @@ class ItemTable:
         return values
 
     def roles(self, choices: Choices = NO_CHOICES) -> Columns:
-        """The role of each column, as `metadata_columns` determines it."""
+        """What each column holds (its role), as `metadata_columns` decides."""
         return self._parts[0].call("metadata", Columns, choices=choices)
 
     def cells(self, column: str, n: int, max_bytes: int = 8 << 30) -> list[Any]:
@@ -620,7 +620,7 @@ def load_space(
 
 @dataclass(frozen=True)
 class _Source:
-    """A file or a folder of parts, with its format and the part of it to read."""
+    """What `load_space` reads: a file or a folder of parts, its format, and which rows and columns of it."""
 
     path: Path
     parts: list[Path]

@@ -73,8 +73,8 @@ class OpenedTable:
         self.path, self._held, self.class_names = path, OrderedDict(), {}
 
     def batches(self, places: Sequence[int], rows: int, texts: Sequence[int] = ()) -> Iterator[Batch]:
-        """Yield blocks of cells, with at most `rows` rows each if the file allows it. The columns in `texts`
-        are not converted."""
+        """Yield blocks of the cells of these columns, with at most `rows` rows each if the file allows it.
+        Columns in `texts` are left as text."""
         raise NotImplementedError
 
     @property
@@ -359,7 +359,7 @@ def _decode(path: Path, encoding: str, most: int = -1) -> str:
 
 
 class _TextRows(OpenedTable):
-    """A text file that is read into memory as an Arrow table."""
+    """The base of tables in text files, which are read into memory as Arrow tables."""
 
     rows: Any
 

@@ -38,8 +38,8 @@ POSITION_STEPS = 65_535  # steps of an axis; even at a zoom of 100, rounding mov
 
 
 def _coloring_header(coloring: Coloring, side: str, mute: bool) -> dict[str, Any]:
-    """The header of a colouring: its classes with their colours. For a scale, the parts of its colour bar are
-    its classes."""
+    """What the browser needs to know about a colouring: its classes with their colours. For a colour scale,
+    the parts of the bar are the classes."""
     scale, n = coloring.scale, len(coloring.categories)
     n_named = int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
     return {
@@ -70,7 +70,8 @@ def _category_bytes(categories: np.ndarray) -> bytes:
 
 
 def is_quantised(coordinates: np.ndarray) -> bool:
-    """Whether coordinates are sent as integer steps. They are if there are many rows in two dimensions."""
+    """Whether coordinates are sent as integer steps (see `quantise`): if they are two-dimensional and
+    many."""
     return len(coordinates) > EXACT and coordinates.shape[1] == 2
 
 
@@ -127,8 +128,7 @@ class Payload:
     ``header["arrays"][name]`` is ``[start, number of bytes, digest]``; the start is counted from the end of
     the header in `to_bytes`. ``header["files"]`` has the addresses of texts, notes and sheet.
     ``header["elsewhere"]`` has the addresses of arrays that the browser loads by itself.
-    ``header["carried"]`` has the names of those among them that the payload also contains, because they are
-    new.
+    ``header["carried"]`` names those of them that are new, so that the payload contains them nevertheless.
     """
 
     header: dict[str, Any]

@@ -86,7 +86,8 @@ def checked_strings(items: Sequence[str], expected: int, name: str, what: str) -
 
 
 class MarkedIds(np.ndarray):
-    """The ids (n,) of rows of which only some are scored. Each subclass defines the meaning of `marks`."""
+    """The ids (n,) of rows of which only some are scored. `marks` are ids; each subclass says what they
+    mean."""
 
     marks: frozenset[str] = frozenset()
 
@@ -236,8 +237,8 @@ def as_json(*columns: Sequence[str] | np.ndarray | None) -> Iterator[bytes]:
 
 
 def n_equal_rows(vectors: np.ndarray) -> int:
-    """The number of float32 rows (n, d) that have the same bytes as another row. Rows are compared by a hash
-    of 64 bits."""
+    """The number of float32 rows (n, d) that have the same bytes as another row. Rows are compared by 64-bit
+    hashes."""
     return int(row_hashes(vectors).duplicated(keep=False).sum())
 
 
@@ -253,7 +254,7 @@ def row_hashes(vectors: np.ndarray) -> pd.Series:
 
 
 class LatentSpace:
-    """An absolute space, which has a float32 vector and an id for each row. It is immutable.
+    """The vectors that an encoder gave for n items: a float32 vector and an id for each row. It is immutable.
 
     Parameters
     ----------
@@ -624,9 +625,9 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces with the same ids in the same order, and further spaces with these ids. Two kinds of rows
-    are left out and counted: rows that are in one space only, which include rows without a link, and zero
-    rows."""
+    """Two spaces whose rows were matched by id: they have the same ids in the same order. Further spaces may
+    have the same ids. Rows that only one of the two spaces has (or that have no link) are left out and
+    counted, and so are zero rows."""
 
     source: LatentSpace
     target: LatentSpace
@@ -684,8 +685,8 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
 
 
 def _join_match(matched: Match, pair: Match) -> Match:
-    """The match reduced to the rows that are also in `pair`, which has the same source. The target of `pair`
-    becomes a further space."""
+    """The matched spaces, reduced to the rows that `pair` has too, and the target of `pair` as a further
+    space. Both have the same source."""
     in_pair = pair.source.index.get_indexer(matched.source.index)
     rows = np.flatnonzero(in_pair >= 0)
     if not len(rows):

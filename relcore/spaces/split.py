@@ -26,8 +26,8 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
     """A pseudo-random number in [0, 1) for each id, (n,) float64. The numbers are uniformly distributed, and
     an id has the same number at any position.
 
-    A number depends only on the id, the stream and the random state, so adding or removing a row does not
-    change the numbers of other rows. The numbers of two streams are independent.
+    A number depends only on the id, the random state and the name `stream` of its use, so adding or removing
+    a row does not change the numbers of other rows. The numbers of two streams are independent.
     """
     # The key of SipHash has 16 characters.
     key = hashlib.blake2b(f"{stream}/{random_state}".encode(), digest_size=8).hexdigest()
@@ -38,10 +38,9 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
 def smallest_keys(
     n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None
 ) -> np.ndarray:
-    """The m of the numbers 0 … n − 1 that have the smallest `row_keys` as ids, in ascending order. Numbers in
-    `without` are excluded. If fewer than m are left, all of them. Works block by block, so that the memory
-    does not depend on n.
-    """
+    """Draw m of the numbers 0 … n − 1, without those in `without`, or all if fewer are left. Drawn are the
+    numbers whose `row_keys` are smallest if the numbers are taken as ids. They are returned in ascending
+    order. Works block by block, so that the memory does not depend on n."""
     keys, smallest = np.empty(0), np.empty(0, dtype=np.int64)
     for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
         numbers = np.arange(start, min(start + _DRAWN_AT_ONCE, n))
@@ -121,8 +120,8 @@ class Split:
         return np.delete(np.arange(self.n), self.test)
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:
-        """The row numbers of the queries, ascending. By default they are all test rows; with `n_queries`,
-        they are this number of random test rows, drawn by their own stream of `row_keys`.
+        """The row numbers of the queries, ascending. By default they are all test rows. With `n_queries`,
+        they are a random sample of that many test rows.
 
         If the split gets one more test row, at most one query is replaced.
 
@@ -138,9 +137,8 @@ class Split:
         return np.sort(self.test[np.argpartition(self._query_keys(), n_queries - 1)[:n_queries]])
 
     def _query_keys(self) -> np.ndarray:
-        """The `row_keys` of the test rows, (t,). If most rows are test rows, the keys of all rows are cached
-        with the ids, because every run of a page needs them.
-        """
+        """The `row_keys` of the test rows, (t,), by which queries are drawn. If most rows are test rows, the
+        keys of all rows are cached with the ids, because every run of a page needs them."""
         if 2 * len(self.test) < self.n:
             return row_keys(self.ids[self.test], "queries", self.random_state)
         kept = _QUERY_KEYS(self.ids)

@@ -139,8 +139,7 @@ def _kind_of(file: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """Consecutive rows of an index. Their vectors are (m, d) float32. The payload is () if the store has
-    none."""
+    """A block of m rows of an index, with vectors (m, d) float32. The payload is () if the store has none."""
 
     ids: list[str]
     vectors: np.ndarray
@@ -149,7 +148,8 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Target:
-    """The number and the width of the rows to write, and whether they may be added to existing rows."""
+    """What is to be written: the number and the width of the rows, and whether they may be added to existing
+    ones."""
 
     n: int
     width: int
@@ -339,7 +339,7 @@ ID, VECTOR = "id", "vector"
 
 
 def vector_column(name: str, schema: Any, chosen: str) -> str:
-    """The name of the column of vectors: the chosen one, or the only one if none is chosen. Raises a
+    """The name of the column of vectors: the chosen one or, if none is chosen, the only one. Raises a
     SpaceError if there is no such column."""
     names = [item.name for item in schema if is_vectors(item.type)]
     if chosen in names:
