@@ -148,7 +148,7 @@ def _readable(spec: SpaceSpec) -> tuple[SpaceSpec, Stamps]:
 
 @cached(24, "Reading the space …", key=_readable)
 def load_space(spec: SpaceSpec) -> LatentSpace:
-    """The space that a spec describes. A file that has changed is read again."""
+    """The space that a spec describes, from the cache unless its file has changed."""
     if removed := listed(spec, UNSCORED):
         space = load_space(with_unscored(spec, ()))
         return space.with_columns(ids=mark_unscored(space.ids, removed))
@@ -382,8 +382,8 @@ def view(pair: Match, workspace: Workspace) -> View:
 
 
 def view_of_rows(pair: Match, workspace: Workspace, rows: np.ndarray) -> View:
-    """A view of these rows, coloured by labels, by a number or by a column. None of them is an
-    example row."""
+    """What the panes draw if they show only these rows: the rows and their colours, by labels, a number or a
+    column. No row is marked as an example."""
     spec = replace(workspace.view, pivots=())
     return columns.with_color_column(pair, same_rows(pair.source, spec, rows), spec, cells(workspace))
 
@@ -457,7 +457,8 @@ def all_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
 
 
 def workspace_facets(pair: Match, workspace: Workspace) -> tuple[Facet, ...]:
-    """The columns of `all_facets`, and a facet for the rows that the filter keeps by their ids."""
+    """The columns of `all_facets`. If the filter keeps chosen ids, one more column tells which rows these
+    are."""
     return (*all_facets(pair, workspace), *columns.selected_facet(pair, workspace.look.filter))
 
 

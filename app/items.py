@@ -310,7 +310,7 @@ def clusters_of(
     items: Items | None,
 ) -> Clusters | None:
     """Named clusters of the drawn rows. Returns None if the user switched the names off, or if the colours
-    already have names."""
+    stand for named classes."""
     if not look.named or not columns.lacks_names(drawn, other):
         return None
     return _clusters(pair, drawn, coordinates, items if items is not None and items.has_texts else None)

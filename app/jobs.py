@@ -277,8 +277,8 @@ def _progress(job: Job) -> str:
 
 
 def _waits_for(job: Job, status: JobStatus) -> str:
-    """A phrase on what a queued job waits for: running jobs if they occupy all workers, else the start of its
-    worker."""
+    """A phrase on why a queued job waits: other jobs occupy all workers, or its own worker is still
+    starting."""
     if status.message != WAITS:
         return status.message
     running = [one.title for one in queue().jobs() if one.key != job.key and one.status().state == "running"]

@@ -113,7 +113,8 @@ def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The present scene of the panes, with its rows, its recipe and its maps. Some maps may wait for a job.
+    """What the panes show now: the scene, its rows, its recipe and its maps. Jobs may still compute some
+    maps.
 
     `found` is the scene with added rows: selected rows that the view lacks, such as the results of a search,
     and the anchors if they are few.

@@ -85,7 +85,8 @@ class TabState:
 
 @dataclass(frozen=True)
 class SavedSession:
-    """A restored session. `digests` are those of its spaces at the time of saving, "" if unknown."""
+    """A restored session. `digests` has the digest of each space when the session was saved, "" if
+    unknown."""
 
     history: History
     selection: tuple[str, ...]
@@ -280,7 +281,6 @@ def _address_of(workspace: Workspace) -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    """The settings of the workspace that the address contains."""
     return {name: text for name, text in st.query_params.to_dict().items() if name not in (TAB, STEP)}
 
 

@@ -317,8 +317,8 @@ def await_jobs(keys: tuple[str, ...]) -> None:
 
 
 def fit_to_models() -> None:
-    """Adjust the workspace to the rows of its models, as part of the present step. Other models that share no
-    rows are removed. If the pair cannot be compared, nothing changes."""
+    """Adjust the workspace to the rows of its models, as part of the present step. Further models that share
+    no rows with the others are removed. If the pair cannot be compared, nothing changes."""
     with suppress(SpaceError):  # the page shows this error, and another choice of the user corrects it
         present = workspace()
         joined = _with_joined(present)

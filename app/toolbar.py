@@ -65,8 +65,8 @@ def around(place: Place | None) -> Iterator[None]:
     still drawn.
 
     The browser draws what arrives first, and the choosers of the toolbar take as long as the panes. So
-    Explore sends its panes first if the browser shows nothing yet or already shows Explore. An address of an
-    earlier version has no toolbar.
+    Explore sends its panes first if the browser shows nothing yet or already shows Explore. If `place` is
+    None, the page has no toolbar.
     """
     if place is None:
         yield

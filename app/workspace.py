@@ -43,9 +43,9 @@ class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
     `others` are further spaces that Explore shows beside the source and the target. If `example` is True,
-    Migrate shows its example instead of these spaces. `anchors_from` is "strategy n random_state",
-    `BOOTSTRAPPED`, or "" for anchors changed by hand. Pinned anchors stay when the user chooses a new
-    strategy.
+    Migrate shows its example instead of these spaces. `anchors_from` tells how the anchors were chosen:
+    "strategy n random_state", `BOOTSTRAPPED`, or "" if by hand. Pinned anchors stay when the user chooses a
+    new strategy.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED

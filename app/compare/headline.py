@@ -120,8 +120,7 @@ def _verdict(found: Score) -> str:
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
-    """The shares of matching rows and their chance level as HTML. The text fits one line of a small
-    screen."""
+    """The shares of matching rows and their chance level as HTML, on one line of a small screen."""
     absolute = [f"{shares['absolute']} in shared axes"] if "absolute" in shares else []
     told = [
         f"Nearest row the same: {shares['relative']} by anchors",
@@ -144,8 +143,7 @@ def against_first(workspace: Workspace, models: Match) -> dict[str, dict[str, Sc
 
 
 def _further(workspace: Workspace, models: Match, names: list[str]) -> str:
-    """A sentence as HTML: for each further model, the share of rows whose nearest row in that model is the
-    same item."""
+    """A sentence as HTML with the share of rows that match between the first model and each further one."""
     shares = []
     for name, by_metric in list(against_first(workspace, models).items())[1:]:
         if (share := by_metric["mrr"].top1) is None:

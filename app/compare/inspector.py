@@ -280,7 +280,8 @@ def _draw_search_results(pair: Match, found: Found, items: Items | None) -> None
 def _many(
     pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None, found: Found | None
 ) -> None:
-    """Describe the selected rows (m,). Because m may be half a million, no step loops over all ids."""
+    """Draw a description of many selected rows (m,). Because m may be half a million, no step loops over all
+    ids."""
     if found is not None:
         _draw_search_results(pair, found, items)
     else:

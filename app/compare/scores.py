@@ -62,7 +62,6 @@ def _each_model(workspace: Workspace, models: Match) -> None:
 
 
 def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
-    """Draw the scores of the filtered rows alone, with the chance levels for these rows."""
     anchors, conditions = workspace.anchors, "; ".join(map(str, workspace.look.filter))
     if not compute.can_be_scored(pair, anchors):
         messages.info(compute.too_few_held_out(pair, anchors), ":material/filter_alt:")
@@ -76,7 +75,6 @@ def _draw_filtered_scores(workspace: Workspace, pair: Match) -> None:
 
 
 def _more_measures(workspace: Workspace, pair: Match, forms: tuple[str, ...]) -> None:
-    """Draw the further measures that the user chose. Their expander is closed at first."""
     others = {name: entry for name, entry in METRICS.items() if "more" in entry.of}
     with st.expander("More measures", icon=":material/straighten:", key="scores.more"):
         chosen = st.multiselect(

@@ -155,7 +155,6 @@ def _ask_with_a_file(key: str) -> None:
 
 
 def _search(pair: Match, workspace: Workspace, query: str, rows: SearchableRows) -> Found:
-    """Find the rows nearest to the query, and remember the query and the rows."""
     ranking = _ranking(pair, workspace.source, workspace.target, query, rows)
     ids = tuple(pair.ids[np.sort(ranking.rows)])
     vector = vector_in(query)
@@ -209,7 +208,6 @@ def _ranking(pair: Match, source: SpaceSpec, target: SpaceSpec, query: str, rows
 
 
 def _result_lines(rows: SearchableRows, row: int) -> tuple[str, str]:
-    """The first line of a search result, and the small print below it."""
     identifier, label, text = rows.ids[row], rows.labels[row], rows.texts[row]
     note = "" if label and identifier.startswith(f"{label}/") else label
     return (cut(text, NOTE), identifier) if text else (identifier, note)

@@ -67,8 +67,8 @@ def row_search(
     find: Callable[[str], tuple[Sequence[SearchAnswer], str]],
     on_pick: Callable[[str, str], None],
 ) -> bool:
-    """Draw a search box. Returns True if the user picked a result. `find` returns the results of a query and
-    a line about them. `on_pick` gets the id of the picked result and the query."""
+    """Draw a search box. Returns True if the user picked a result. The function `find` returns the results of
+    a query, and a line of text about them. `on_pick` gets the id of the picked result and the query."""
 
     def receive() -> None:
         sent = st.session_state[key].get("picked")

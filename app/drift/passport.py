@@ -1,5 +1,5 @@
 """Check new vectors against a passport, which is a file of anchor texts with the vectors that a model gave
-them, and show the evidence. Download such a file for the session's anchors."""
+them, and show the evidence. A passport of the session's anchors can be downloaded."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ def draw(workspace: Workspace, choosers: DeltaGenerator) -> None:
 
 
 def _passport_path() -> str:
-    """The path of the opened passport. Returns "" if none is open."""
     dropped = st.file_uploader("A passport", type=[SUFFIX[1:]], key="drift.passport-upload")
     typed = remembered(
         st.text_input,

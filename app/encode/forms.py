@@ -338,7 +338,6 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 
 
 def _price(encoders: Sequence[Encoder], preview: Preview) -> str:
-    """The cost of encoding in words. Returns "" if the time of an encoder is unknown."""
     if not encoders:
         return "by name"
     seconds = _sum([cost(encoder, preview) for encoder in encoders])

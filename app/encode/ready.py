@@ -33,6 +33,6 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 # Cache few encoders, because MiniLM takes 90 MB of memory, and a space of words may take 100 MB.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """The encoder of a model on a dataset, shared by all layers of the model. `trained` identifies the
-    weights of a trained model."""
+    """The loaded encoder, as it was prepared for a dataset. All spaces that are layers of one model share it.
+    `trained` identifies the weights if Relscope trained them."""
     return item_encoder(_spec, queue().store, joined)

@@ -60,7 +60,7 @@ def word(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 
 def cloud(x: float, y: float, turn: float = 0, size: float = 1) -> tuple[Place, ...]:
-    """Eight points around (x, y), rotated by `turn` degrees and scaled by `size`."""
+    """The places of eight points around (x, y), rotated by `turn` degrees and scaled by `size`."""
     c, s = size * cos(radians(turn)), size * sin(radians(turn))
     return tuple((x + c * u - s * v, y + s * u + c * v) for u, v in CLOUD)
 

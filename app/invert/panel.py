@@ -356,7 +356,8 @@ def lead(pair: Match, result: Inversion, found: Recovery) -> str:
 
 
 def _recovered_tables(pair: Match, result: Inversion, found: Recovery, items: Items | None) -> str:
-    """Tables of rows with the row nearest to their recovered vector, as pictures, sentences or names."""
+    """Tables of rows, each beside the row nearest to its recovered vector. Rows are shown as pictures,
+    sentences or names."""
     places = np.unique(np.concatenate(list(found.groups.values())))
     errors, labels = result.errors[result.spec.title], pair.source.labels
     labels = np.full(len(result.rows), "") if labels is None else labels[result.rows]

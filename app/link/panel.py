@@ -352,7 +352,7 @@ def _next_step(outcome: Outcome) -> str:
 
 
 def _known_source_ids(outcome: Outcome) -> tuple[str, ...]:
-    """The source ids of the pairs that were known from the start. Nobody has to confirm them."""
+    """The source ids of the pairs that were given at the start, which need no confirmation."""
     return tuple(own for own, _ in outcome.result.anchors[: outcome.result.n_seeds])
 
 
@@ -531,8 +531,8 @@ def _add_estimate(table: pd.DataFrame, pairs: Pairs, result: BootstrapResult) ->
 
 
 def use(setup: BootstrapSetup, outcome: Outcome, confirmed: tuple[str, ...] = ()) -> None:
-    """Give the target's linked rows the ids of their partners, make this space the target, and use the
-    anchors found, all in one step. Only pairs with confirmed ids are scored."""
+    """Use the links, as one step: the linked rows of the target get the ids of their partners in the source,
+    and the anchors found become the session's anchors. Only pairs with confirmed ids are scored."""
     result, workspace = outcome.result, session.workspace()
     key = put_pairing(queue().store, result.kept, confirmed)
     renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · linked")

@@ -63,7 +63,6 @@ def small_print(text: str, what: str = "") -> str:
 
 
 def _box(table: Table, label: str, kind: str = "") -> str:
-    """A table that scrolls. `label` names it for screen readers."""
     name = escape(label, quote=True)
     return f'<div class="relscope-papers {kind}" tabindex="0" aria-label="{name}">{table.html()}</div>'
 
@@ -134,7 +133,8 @@ def _in_unit(value: float, number: Number, unit: str) -> str:
 
 
 def _number(number: Number, unit: str) -> str:
-    """A number with its spread and its baseline. If `unit` is "%", shares are in percent, as in the paper."""
+    """A number of a paper as text, with its deviation, interval and baseline if known. If `unit` is "%",
+    shares are in percent, as in the paper."""
 
     def said(value: float) -> str:
         return _in_unit(value, number, unit)

@@ -54,7 +54,7 @@ def _import() -> None:
 
 
 def _load_first_spaces() -> None:
-    """Load the bundled words and their digests. If files were given to `relscope app`, do nothing."""
+    """Load the bundled words and their digests, unless files were given to `relscope app`."""
     from relcore.base.access import OPENED
     from relcore.catalog import catalog
     from relcore.encoders.sentences import BUNDLED

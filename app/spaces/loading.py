@@ -434,7 +434,6 @@ def _names(specs: Sequence[SpaceSpec]) -> str:
 
 
 def _compare(specs: Sequence[SpaceSpec]) -> None:
-    """Load spaces as one step. The first two become source and target."""
     st.session_state.pop(_OFFERED, None)
     sources.forget()
     session.compare(f"load and compare {_names(specs)}", *specs[:2], specs)

@@ -210,7 +210,8 @@ def of_kind(kind: Kind, paths: Sequence[Path]) -> list[Path]:
 
 
 def _is_damaged_table(path: Path) -> bool:
-    """Whether a file is a damaged table. Reading such a file as texts gives the better error."""
+    """Whether a file is a damaged table, which should be read as texts, because that gives a better error
+    message."""
     return path.suffix.lower() in reading.OF_TEXTS and path.is_file() and not reading.first_kinds(path)
 
 

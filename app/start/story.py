@@ -67,14 +67,15 @@ def words() -> Words:
 
 
 def anchors(pair: Match, n: int = N_ANCHORS) -> tuple[str, ...]:
-    """The anchors with which Explore opens. With another `n`, that number of anchors by the same strategy and
-    random state."""
+    """The anchors with which Explore opens. With another `n`, so many anchors are chosen by the same strategy
+    and random state."""
     strategy, _, random_state = session.anchors_origin(Workspace(anchors_from=DEFAULT_ANCHORS))
     return compute.select_anchors(pair, n, strategy, random_state)
 
 
 def score(pair: Match, form: str, by: tuple[str, ...] = ()) -> Score:
-    """The mean reciprocal rank as in Explore. Its `top1` is the share of rows that match."""
+    """The mean reciprocal rank of matching rows, as Explore shows it. Its attribute `top1` is the share of
+    rows that match."""
     settings = _USUAL.projection, _USUAL.k, _USUAL.convention
     return compute.live_scores(pair, form, by, *settings, alone=True)["mrr"]
 
@@ -400,12 +401,13 @@ def _word_by_anchors() -> None:
 
 
 def _rows(names: list[str], values: np.ndarray) -> dict[str, tuple[float, ...]]:
-    """For each name, its values in the two models, from `values` (2, m)."""
+    """A dictionary from each of m names to its column of `values` (2, m), which are its values in the two
+    models."""
     return dict(zip(names, map(tuple, values.T.tolist()), strict=True))
 
 
 def _similarities(pair: Match, row: int) -> np.ndarray:
-    """The similarities (2, 8) of a word to `RULERS` in both models."""
+    """The similarities (2, 8) of a word to the eight words `RULERS`, in both models."""
     return np.stack([space[row] for space in compute.represent(pair, "relative", RULERS, ProjectionSpec())])
 
 
@@ -658,7 +660,6 @@ def go_to(number: int, presents: bool | None = None) -> None:
 
 
 def _navigation(number: int, title: str) -> None:
-    """Draw the buttons. In a presentation, draw the title beside them."""
     last = len(STEPS)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="story-bar"):
         # No key leaves the story: in front of a class, one easily presses a key too often.

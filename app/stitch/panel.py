@@ -97,7 +97,6 @@ def choose(workspace: Workspace) -> tuple[StitchSetup | None, DeltaGenerator]:
 
 
 def _shown(own: list[SpaceSpec], setup: StitchSetup | None) -> str:
-    """Which of the session's labelled spaces are shown, and which not."""
     shown = setup.specs if setup else ()
     apart = ", ".join(space_name(spec) for spec in own if spec not in shown)
     told = f"**Shown:** {plain(', '.join(map(space_name, shown)))}." if shown else ""
@@ -328,7 +327,6 @@ def draw(setup: StitchSetup | None, details: DeltaGenerator) -> str:
 
 
 def _told(methods: Sequence[str]) -> str:
-    """One sentence on what each method does."""
     told = {
         "absolute": "Absolute: rows as they are.",
         "relative": "Relative: classifiers read similarities to anchors.",

@@ -269,7 +269,6 @@ def open_spec(spec: StudySpec) -> None:
 
 
 def _price(runs: StudyRuns, own: bool = False) -> str:
-    """The expected time, as the end of a label."""
     store, n_workers = queue().store, queue().n_workers
     so_far = " at the pace so far" * (0 < len(runs.missing(store, own)) < len(runs))
     return f" · {cost_in_words(runs.pace(store) * runs.expected(store, n_workers, own))}{so_far}"
@@ -317,7 +316,7 @@ def _results(runs: StudyRuns, live: bool) -> None:
 
 def _table(runs: StudyRuns, own: bool = False) -> pd.DataFrame:
     """The table of the runs. A run of this machine replaces the same run that came with Relscope. With `own`,
-    only runs of this machine. Each run is read once, because a finished run never changes."""
+    bundled runs are left out. Each run is read once, because a finished run never changes."""
     keys = [key for key in runs.keys if not (own and queue().store.bundled_group(key))]
     rows = {number: row for number, key in enumerate(runs.keys) if key in keys and (row := _row(key))}
     return pd.DataFrame.from_dict(rows, orient="index")

@@ -231,8 +231,8 @@ def page(workspace: Workspace) -> None:
 
 
 def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
-    """The spaces that are paired with another of these spaces only by the order of their rows, which nobody
-    has confirmed."""
+    """Those of the spaces that are paired with another one only by the order of their rows, without a user's
+    confirmation."""
     return [
         one for one in specs if any(compute.is_paired_by_order(one, other) for other in specs if other != one)
     ]

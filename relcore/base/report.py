@@ -175,7 +175,6 @@ def text_table(rows: Cells) -> str:
 
 
 def _numeric(rows: Cells) -> list[bool]:
-    """Whether each column holds only numbers."""
     return [set("".join(column)) <= _NUMBER for _, *column in zip(*rows, strict=True)]
 
 

@@ -23,7 +23,7 @@ Made = TypeVar("Made")
 
 
 def is_constant(array: np.ndarray) -> bool:
-    """Whether an array cannot change: neither it nor any array of which it is a view is writeable."""
+    """Whether an array cannot change, because neither it nor any array of which it is a view is writeable."""
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
@@ -64,7 +64,7 @@ _contents: dict[int, Hashable] = {}  # id() of an array in memory → digest of 
 
 
 def call_content(X: np.ndarray, content: Hashable) -> None:
-    """Record the digest of the content of an array that cannot change."""
+    """Record the digest `content` of an array that cannot change, for `content_of`."""
     if id(X) not in _contents:
         _contents[id(X)] = content
         weakref.finalize(X, _contents.pop, id(X), None)
@@ -392,8 +392,8 @@ class MappedRows(NDArrayOperatorsMixin):
 
 
 def as_mapped_rows(vectors: Any) -> MappedRows | None:
-    """The matrix as `MappedRows`, if it is already, or if it is a read-only memory map of float16 or float32;
-    None for any other matrix, which would have to be copied."""
+    """The matrix as `MappedRows`, if this needs no copy: if it is one already, or a read-only memory map of
+    float16 or float32. Otherwise None."""
     if isinstance(vectors, MappedRows):
         return vectors
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or 0 in vectors.shape:

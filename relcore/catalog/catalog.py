@@ -1,6 +1,5 @@
-"""The catalogue of the spaces on this machine and on the network, and `SpaceSpec`, the spec that names a
-space.
-"""
+"""The catalogue of the spaces on this machine and on the network. `SpaceSpec`, a *spec* for short, is the
+reference by which a space is named and loaded."""
 
 from __future__ import annotations
 
@@ -438,7 +437,7 @@ def held_out_ids(
 
 
 def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Sequence[str] = ()) -> str:
-    """Put guessed pairs (new id, id in the renamed space) into the store, and return their key.
+    """Store guessed pairs (new id, previous id) of rows that get new ids, and return the key of the pairs.
 
     Only pairs whose new ids are in `confirmed` are scored.
     """
@@ -451,8 +450,8 @@ def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Seque
 
 
 def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
-    """The paired rows of the space under their new ids, in the order of the pairs. Vectors, labels and counts
-    are unchanged.
+    """The rows of the space that stored pairs rename, with their new ids, in the order of the pairs. Vectors,
+    labels and counts are unchanged.
 
     Raises
     ------
@@ -865,8 +864,7 @@ def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
 
 
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
-    """The spec of a space whose rows have new ids. The pairing under `key` (see `put_pairing`) holds these
-    ids."""
+    """The spec of a space whose rows have new ids, which `put_pairing` stored under `key`."""
     return SpaceSpec(
         "renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key))
     )

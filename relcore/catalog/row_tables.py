@@ -276,8 +276,8 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
-    """A function that reads the texts of given ids, with "" for an id without text. None if no row has a
-    text. Raises the errors of `row_items`."""
+    """A function that maps ids to their texts, "" for an id without text. None if no row has a text. Raises
+    the errors of `row_items`."""
     datasets = [
         dataset
         for spec in specs

@@ -94,8 +94,8 @@ def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The sentences of the articles, in their order.
 
     The option `articles` is the number of articles to keep. By default these are the longest articles, whose
-    topics are similar (countries, states). With the option `fewest`, they are the first articles with at
-    least that many sentences, whose topics differ more.
+    topics are similar (countries, states). With the option `fewest`, they are the first articles that have at
+    least `fewest` sentences; their topics differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
@@ -271,8 +271,8 @@ class ItemRows:
                 yield self._bytes(value, where) or b""
 
     def _bytes(self, value: Any, where: str) -> bytes | None:
-        """The bytes in a cell. If the cell has the path of a picture, relative to the table, the bytes of
-        that file."""
+        """The bytes of a picture: the cell has them, or the path of the picture's file relative to the
+        table."""
         value = {"path": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
             return value

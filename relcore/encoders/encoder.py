@@ -656,7 +656,7 @@ _FINEST = 256  # maximum number of pixels per side while strokes are thickened
 
 
 def _like_strokes(drawn: Image, like: Strokes) -> Image:
-    """The drawing, with its size and the thickness of its strokes changed to those of `like`."""
+    """The drawing, rescaled to the size and the stroke thickness of `like`."""
     from PIL import Image, ImageFilter, ImageOps
 
     scale = like.longer / max(drawn.size)
@@ -716,9 +716,8 @@ _SECONDS = {"pixels": 6e-4, "edges": 9e-4}  # seconds per small picture
 @dataclass(frozen=True)
 class PixelComponents(TrainedEncoder):
     """Principal components of small copies of the pictures, or of histograms of their edges. The histograms
-    are like HOG (Dalal and Triggs 2005): in each cell of 4 × 4 pixels, they count directions of the gradient,
-    weighted by its length.
-    """
+    are like HOG (Dalal and Triggs 2005): for each cell of 4 × 4 pixels, one histogram of the directions of
+    the gradient, weighted by the length of the gradient."""
 
     kind: ClassVar = "images"
     short: ClassVar = "pixels"

@@ -431,7 +431,6 @@ class OnnxText(Encoder):
         return _GraphRows(self, *self._files())
 
     def _files(self) -> tuple[Path, Path]:
-        """The paths of the graph and of its tokenizer."""
         if self.model == PARAPHRASE:
             return _paraphrase(), minilm_folder() / "tokenizer.json"
         place = readable_path(self.model, uploads=False)

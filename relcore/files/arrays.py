@@ -212,9 +212,8 @@ class Npz(Format):
 
 def packed_texts(name: str, column: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays in which an .npz file holds a column of texts. Usually this is one array of fixed width. If
-    that would take far more memory or lose a final zero byte, there are two arrays: the UTF-8 bytes and the
-    end of each text.
-    """
+    that would take far more memory, or would drop a zero byte at the end of a text, there are two arrays: the
+    UTF-8 bytes of all texts, and the end of each text."""
     texts = list(map(str.encode, column))
     size, content = 4 * len(column) * max(map(len, column)), b"".join(texts)
     if size <= max(_FREE_WIDTH, _WIDE * len(content)) and not any(text.endswith(b"\0") for text in texts):
@@ -635,8 +634,8 @@ class Word2VecBinary(_WordVectors):
 
 
 class Word2VecText(_WordVectors):
-    """Word vectors as text, with a word and d numbers per row. A first line "n d" is present in files of
-    word2vec and fastText, and absent in files of GloVe.
+    """Word vectors as text, with a word and d numbers per row. Files of word2vec and fastText begin with a
+    line "n d", and files of GloVe do not.
 
     ASCII spaces or tabs separate fields. A word may contain such a separator (". . ." in GloVe's 840B),
     unless a number follows it: then the row would have one number too many.
@@ -669,8 +668,8 @@ class Word2VecText(_WordVectors):
 
 
 class Word2Vec(_WordVectors):
-    """Word vectors in a file whose only suffix is .gz. The bytes after the first line tell whether it is in
-    binary or text form."""
+    """Word vectors in a file whose only suffix is .gz. The bytes after the first line tell whether the
+    vectors are stored as binary numbers or as text."""
 
     def blocks(self, path: Path, request: Request) -> Blocks:
         with _opened(path) as stream:

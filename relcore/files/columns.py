@@ -385,7 +385,7 @@ def overview(table: Columns) -> list[tuple[str, str, str]]:
 
 
 def size_in_words(n: int | None, dimension: int | None, limit: int | None = None) -> str:
-    """The size of a space in words, as far as it is known: ``"12 rows × 4 dimensions"``."""
+    """The size of a space in words, ``"12 rows × 4 dimensions"``. Unknown numbers are left out."""
     n = n if n is None or limit is None else min(n, limit)
     sizes = ((n, "row"), (dimension, "dimension"))
     return " × ".join(f"{size:,} {what}{'s' * (size != 1)}" for size, what in sizes if size is not None)

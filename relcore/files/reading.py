@@ -454,8 +454,8 @@ def is_one_space(folder: Path) -> bool:
 
 
 def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
-    """The paths of the spaces in a folder, in natural order: vector files, and sub-folders that are one space
-    each.
+    """The paths of the spaces in a folder: vector files, and sub-folders that are one space each. In natural
+    order, "step-20" comes before "step-100".
 
     `is_space` says whether a file holds vectors. Raises a SpaceError for no space and for more than 500
     spaces.
@@ -703,8 +703,8 @@ def _named_rows(
     choices: Choices,
     duplicates: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a `LatentSpace`, from the file, the files beside it and its metadata. Also
-    return notes."""
+    """Return the arguments of a `LatentSpace`, found in the file, the files beside it and its metadata; and
+    notes."""
     path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:

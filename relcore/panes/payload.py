@@ -300,7 +300,6 @@ _coordinates_with_digest = MadeOnce(lambda coordinates: _with_digest(packed_posi
 
 
 def _padded_size(content: bytes) -> int:
-    """The size of the content, rounded up to a multiple of four."""
     return len(content) + -len(content) % 4
 
 

@@ -231,7 +231,8 @@ class PanesWidget(anywidget.AnyWidget):
         return payload.header, {f"_array_{name}": array for name, array in (payload.arrays | columns).items()}
 
     def _have_traits(self, names: Iterable[str]) -> None:
-        """Add a trait for each array. The arrays of relative panes are new when the first anchors are set."""
+        """Add a trait for each array that has none yet. When the first anchors are set, new panes with new
+        arrays appear."""
         new = [name for name in names if not self.has_trait(name)]
         self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
         # `keys`, set by __init__: the names of the traits that are sent to the browser.

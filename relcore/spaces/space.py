@@ -214,8 +214,8 @@ def digest_of_content(shape: tuple[int, int], blocks: Iterable[np.ndarray], colu
 
 
 def digest_of_columns(columns: Columns) -> str:
-    """The hexadecimal digest of ids, labels and counts. If the ids are row numbers, the number of rows
-    replaces them."""
+    """The hexadecimal digest of ids, labels and counts. If the ids are row numbers, the digest is made from
+    their count instead."""
     short = ([column.n] if isinstance(column, RowNumbers) else column for column in columns)
     return hashlib.blake2b(b"".join(as_json(*short)), digest_size=16).hexdigest()
 
@@ -435,8 +435,8 @@ class LatentSpace:
         return {key: item for key, item in zip(folded, self.ids, strict=True) if times[key] == 1}
 
     def as_written(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """The ids as they are written in this space. "Paris" becomes "paris" if that is the only id of the
-        space that differs from it only in case.
+        """The ids, spelled in upper and lower case as in this space. "Paris" becomes "paris" if that is the
+        only id of the space that differs from it only in case.
 
         Examples
         --------
@@ -645,8 +645,8 @@ class Match:
         return self.source.ids
 
     def pair(self, number: int = 1) -> Match:
-        """The pair of the source and another space, by default the target, with the ids that all spaces
-        share."""
+        """The match of the source with one of the other spaces, by default the target. Its rows are those
+        that all spaces share."""
         return replace(self, target=self.spaces[number], others=())
 
     def __len__(self) -> int:
@@ -802,8 +802,8 @@ def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
 
 
 def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
-    """The labels (n,) of spaces with the same rows, from the spaces that have labels. None if no space has
-    labels.
+    """The labels (n,) of spaces with the same rows, which may be missing in some of the spaces. None if no
+    space has labels.
 
     Raises
     ------
@@ -824,8 +824,8 @@ def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Return the names without the last words that all of them share, such as the dataset's name, and these
-    words."""
+    """Return two things: the names without the last words that all of them share, such as the dataset's name;
+    and those words."""
     words = [name.split(" ") for name in names]
     n = 0
     while n + 1 < min(map(len, words)) and len({tuple(name[-n - 1 :]) for name in words}) == 1:

@@ -71,8 +71,7 @@ class Split:
     anchors : array (k,)
         The row numbers of the anchors, in the anchors' order. Every map between two spaces is fitted on them.
     train : array (m,)
-        The row numbers, ascending, of further rows that a method may learn from, for example from their
-        labels.
+        The row numbers, ascending, of further rows whose vectors and labels a method may learn from.
     test : array (t,)
         The row numbers, ascending, of the rows that are scored.
     random_state : int
