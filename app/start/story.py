@@ -67,8 +67,8 @@ def words() -> Words:
 
 
 def anchors(pair: Match, n: int = N_ANCHORS) -> tuple[str, ...]:
-    """The anchors with which Explore opens. With another `n`, so many anchors are chosen by the same strategy
-    and random state."""
+    """The anchors with which Explore opens. With another `n`, n anchors are chosen by the same strategy and
+    random state."""
     strategy, _, random_state = session.anchors_origin(Workspace(anchors_from=DEFAULT_ANCHORS))
     return compute.select_anchors(pair, n, strategy, random_state)
 
