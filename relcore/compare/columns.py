@@ -1,5 +1,5 @@
-"""Columns by which the rows of a pair are coloured and filtered: numbers, classes, clusters, agreement of
-neighbours. Also the search for the rows that are nearest to a query in either space."""
+"""Columns by which the rows of two matched spaces are coloured and filtered: numbers, classes, clusters,
+agreement of neighbours. `rank_rows` finds the rows that are nearest to a query in either space."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> list[np.ndarra
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
-    """A table with one row per given row, smallest overlap of its neighbours in the two spaces first.
+    """A table of these rows, sorted by the overlap of their neighbours in the two spaces, smallest first.
 
     Neighbours are searched in the absolute spaces (mutual kNN). Columns: row, id, overlap (Jaccard, 0 … 1),
     count (if known).
@@ -68,10 +68,10 @@ def neighbours_of(
     match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
 ) -> pd.DataFrame:
     """A table of the k nearest neighbours of one row in both spaces. Columns: source, source cosine, target,
-    target cosine, and whether both spaces have the neighbour.
+    target cosine, and whether it is a neighbour in both spaces.
 
-    The neighbours are found by cosine after centring in the absolute spaces. If `made` is given, they are
-    found in these two representations.
+    Neighbours are searched by cosine after centring: in the absolute spaces or, if it is given, in their
+    representation `made`.
     """
     row, k = match.source.rows([identifier]), min(k, len(match) - 1)
     if made is None:
@@ -107,8 +107,8 @@ def cells_of(
     load: Callable[[SpaceSpec], LatentSpace],
     tables: Callable[[SpaceSpec], TableColumns] | None = None,
 ) -> Cells:
-    """A function that reads a column from the tables of the two spaces. If both tables have it, it is read
-    from that of the source. `tables` returns the tables that are already open."""
+    """Return a function that reads a column by name from the tables of the two spaces; if both have it, from
+    that of the source. `tables` returns the table of a space, for example one that is already open."""
 
     tables = tables or cache(TableColumns)
 
@@ -137,7 +137,8 @@ def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
 
 
 def with_color_column(match: Match, view: View, spec: ViewSpec, cells: Cells | None = None) -> View:
-    """The view, coloured by the column in `spec`. If this is "pivots" or "labels", the view is unchanged.
+    """The view (drawn rows and their colours), coloured by the column that `spec` names. For "pivots" and
+    "labels", it is unchanged.
 
     Raises
     ------
@@ -216,7 +217,7 @@ def rows_table(
 
 
 def numbers_in(cells: Sequence[Any]) -> np.ndarray | None:
-    """The cells as numbers (m,), with NaN for empty cells. None if a cell is not a number, and if all are
+    """The cells as numbers (m,), with NaN for empty cells. None if any cell is not a number, or if all are
     empty."""
     written = pd.Series(cells, dtype=object)
     empty = (written.isna() | (written == "")).to_numpy()
@@ -336,7 +337,7 @@ def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np
     """The rows to compare, ascending: all n, or a random sample of `n_queries`.
 
     Half of the queries are divided equally among the groups, so that small classes are compared in full.
-    Queries are drawn by the keys of `row_keys`, so that a further row replaces few of them.
+    Queries are drawn by the keys of `row_keys`, so that adding a row to the spaces replaces few of them.
 
     Examples
     --------
@@ -388,7 +389,8 @@ def are_readable_ids(ids: np.ndarray) -> bool:
 
 
 def lacks_names(view: View, second: View | None) -> bool:
-    """Whether one of the colourings has no names for some rows."""
+    """Whether one of the views has no names for its colours: they show numbers, or too many rows have no
+    class."""
     return any(
         drawn.scale is not None or np.mean(np.asarray(drawn.categories) < 0) > _FREE
         for drawn in (view, second)
@@ -405,9 +407,9 @@ def named_clusters(
 ) -> Clusters | None:
     """Groups of the drawn rows (m,), with names; None if no names can be found.
 
-    If there are `texts` (a function from ids to texts), the groups are dense clusters of the space; if it has
-    none, of the space `other`. Without `texts`, the groups are regions of the map with these `coordinates`
-    (m, 2 or 3).
+    If most rows have one of a few labels, the labels are the groups. Otherwise, with `texts` (a function from
+    ids to texts), the groups are dense clusters of the space or, if it has none, of the space `other`.
+    Without `texts`, they are regions of the map with these `coordinates` (m, 2 or 3).
     """
     labels = space.labels[rows] if space.labels is not None else np.empty(0)
     if 2 * np.count_nonzero(labels != "") > len(labels):
@@ -438,8 +440,8 @@ def dense_clusters(vectors: np.ndarray, random_state: int = 0) -> np.ndarray:
     """The cluster of each row (n,), −1 for rows in no cluster. If fewer than half of the rows lie in
     clusters, all are −1.
 
-    HDBSCAN is fitted on the directions after centring, in up to 25 principal components. It uses at most
-    2,000 rows; all other rows get −1.
+    HDBSCAN clusters the centred unit rows in up to 25 principal components. It uses at most 2,000 rows; all
+    other rows get −1.
     """
     from sklearn.cluster import HDBSCAN
     from sklearn.decomposition import PCA
@@ -516,7 +518,8 @@ _TELLING = 0.2  # minimum share of rows with the most frequent values; below it,
 
 
 def facets_of(match: Match, columns: Sequence[str], cells: Cells | None = None) -> tuple[Facet, ...]:
-    """The facets of these columns over all rows, at most `MOST_FACETS`. Columns of free text are left out.
+    """A facet of each of these columns: the value of every row, by which users can filter. There are at most
+    `MOST_FACETS`. Columns of free text are left out.
 
     Raises
     ------
@@ -567,7 +570,7 @@ def _facet(match: Match, column: str, cells: Cells | None) -> Facet | None:
 def kept_rows(
     match: Match, conditions: Sequence[Condition], cells: Cells | None = None
 ) -> tuple[tuple[Facet, ...], np.ndarray]:
-    """The facets of the conditions, and whether each row meets all of them, (n,) bool.
+    """The facets of the columns in the conditions, and whether each row meets all conditions, (n,) bool.
 
     Raises
     ------
@@ -584,7 +587,7 @@ def kept_rows(
 
 
 def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet, ...]:
-    """The facet of the rows that a filter selects by id. () if no filter does so."""
+    """A facet that says which rows a filter selects by their ids; () if no filter does so."""
     for one in conditions:
         if one.column == SELECTED_ROWS:
             inside = match.source.index.isin(list(one.classes))
@@ -594,7 +597,7 @@ def selected_facet(match: Match, conditions: Sequence[Condition]) -> tuple[Facet
 
 
 def of_rows(facets: Sequence[Facet], rows: np.ndarray) -> tuple[Facet, ...]:
-    """The facets of some of the rows (m,)."""
+    """The facets, reduced to these rows (m,)."""
     return tuple(replace(facet, codes=facet.codes[rows]) for facet in facets)
 
 

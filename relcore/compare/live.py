@@ -1,10 +1,10 @@
 """Comparisons that follow a dragged anchor: when an anchor moves, the maps and scores are updated instead of
 computed again.
 
-The relative rows are R = U B, but R is never formed. U (n, d) are the unit rows of a space; they stay on the
-device. B (d, k) are the unit rows of its anchors. A moved anchor changes one column of B, and one row and
-column of the scatter Bᵀ M B, where M (d, d) is the scatter of U. This scatter gives the axes of the PCA. The
-map is U W, with W (d, 2).
+The relative rows are R = U B, but R is never held in memory. U (n, d) are the unit rows of a space; they stay
+on the device. B (d, k) are the unit rows of its anchors. A moved anchor changes one column of B, and one row
+and column of the scatter Bᵀ M B, where M (d, d) is the scatter of U. This scatter gives the axes of the PCA.
+The map is U W, with W (d, 2).
 """
 
 from __future__ import annotations
@@ -53,10 +53,9 @@ class LiveScores(NamedTuple):
 
 
 class LiveFrame(NamedTuple):
-    """A frame of moving maps. `maps` are ordered by form and space; each is the bytes of a little-endian
-    float16 array (2, m). `near` (spaces, k) int64 are the shown rows that are nearest to one row in each
-    space, nearest first.
-    """
+    """One frame of the maps while an anchor is dragged. `maps` are ordered by representation and space; each
+    is the bytes of a little-endian float16 array (2, m). `near` (spaces, k) int64 are the shown rows that are
+    nearest to one row in each space, nearest first."""
 
     maps: list[bytes]
     near: np.ndarray
@@ -67,9 +66,8 @@ class Overtaken(Exception):
 
 
 class UnitRowsKey(NamedTuple):
-    """The key of unit rows on a device: the digest of their space, whether its mean is subtracted, and a
-    digest of the row numbers ("" for all rows).
-    """
+    """The key by which unit rows are kept on a device: the digest of their space, whether its mean is
+    subtracted, and a digest of the row numbers ("" for all rows)."""
 
     space: str
     center: bool
@@ -100,7 +98,7 @@ class LiveRows:
     center : bool
         Whether each space's mean is subtracted first.
     reference : array (m, 2), optional
-        A map onto which all maps are turned, as by `orient_pairs`.
+        A map onto which all maps are rotated, as by `orient_pairs`.
     """
 
     def __init__(
@@ -164,7 +162,7 @@ class LiveRows:
         return RowSubset(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest())
 
     def units(self, side: int, some: RowSubset) -> Array:
-        """The unit rows (r, d) of a subset of a space. They stay on the device, and all sessions use them."""
+        """The unit rows (r, d) of a subset of a space. They stay on the device for all sessions."""
         space, origin = self.spaces[side], self.origins[side]
         n = len(space) if some.numbers is None else len(some.numbers)
         if isinstance(self.where, NumpyDevice):
@@ -185,8 +183,8 @@ class LiveRows:
 
 
 class AnchorColumns:
-    """The matrices of the anchors of one space: B (d, k), M B (d, k) and Bᵀ M B (k, k). They are updated
-    column by column."""
+    """The matrices B (d, k), M B (d, k) and Bᵀ M B (k, k) of one space, as in the module docstring. If an
+    anchor moves, only its column is computed again."""
 
     def __init__(self, held: LiveRows, side: int) -> None:
         self.held, self.side = held, side
@@ -208,7 +206,8 @@ class AnchorColumns:
 
 
 class LiveComparison:
-    """The maps of all spaces of a match and the scores of its pair, when anchors change one by one.
+    """Updates the maps of all matched spaces, and the scores of the source and the target, each time an
+    anchor changes.
 
     Parameters
     ----------
@@ -266,9 +265,8 @@ class LiveComparison:
         self.anchors = anchors
 
     def maps(self) -> dict[str, list[np.ndarray]]:
-        """By form, the coordinates (m, 2) float32 of the drawn rows of each space, as from `pca_pair`. If
-        there is a reference, maps are turned onto it as by `orient_pairs`.
-        """
+        """For each representation, the coordinates (m, 2) float32 of the shown rows of each space, as from
+        `pca_pair`. If there is a reference, maps are rotated onto it as by `orient_pairs`."""
         found = {}
         for form in self.forms:
             both = zip(self.shown, self._weights(form), strict=True)
@@ -277,7 +275,7 @@ class LiveComparison:
         return found
 
     def frame(self, chosen: np.ndarray | None = None, row: int | None = None, k: int = N_NEAR) -> LiveFrame:
-        """The maps as the panes draw them: each axis is scaled to −1 … 1 by its range over the shown rows.
+        """The maps as the panes draw them. Each axis is scaled to −1 … 1 by its range over the shown rows.
         The maps have all shown rows, or only those at the positions `chosen` (m,). With `chosen`, the range
         is that of the chosen rows and of the rows at the edges of the last complete maps.
 
@@ -326,7 +324,8 @@ class LiveComparison:
         return mapped
 
     def _weights(self, form: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each space, the weights W (d, 2) and the offset (2,) that is subtracted from U W."""
+        """For each space, the weights W (d, 2) and the offset (2,) of its map U W − offset; U are the unit
+        rows."""
         bases = [side.basis for side in self.sides]
         if form == TWO:
             columns = [0, min(1, len(self.anchors) - 1)]
@@ -354,9 +353,8 @@ class LiveComparison:
     def _turn_onto_reference(
         self, found: list[tuple[np.ndarray, np.ndarray]]
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The weights of the maps, turned onto the reference as by `orient_pairs`. The products of the maps
-        with the reference are computed from those of the unit rows.
-        """
+        """The weights, changed so that the maps are rotated onto the reference as by `orient_pairs`. The
+        rotation follows from products of the unit rows with the reference, so no map is computed."""
         onto = self.held.onto
         if onto is None:
             return found
@@ -417,9 +415,8 @@ class LiveComparison:
         overtaken: Callable[[], bool],
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """For each query, the rank (q,) of its own row in the other space, among the rows that are not left
-        out; 1 is the nearest. If there are classes, also the k nearest labelled rows without its own row, (q,
-        k).
-        """
+        out; 1 is the nearest. The second value is the k nearest labelled rows, without the query's own row,
+        (q, k); None without classes."""
         where, every = self.where, self.held.all_units
         turns, mixed = self._turns(one, other)
         with where.exact():
@@ -455,9 +452,8 @@ class LiveComparison:
         return where.unit(where.product(units, turn, "turned"), "turned unit")
 
     def _turns(self, one: int, other: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """A map T (d, w), w ≤ d, for each of two spaces, and a matrix P (w, w') between them. They give inner
-        products of relative rows without forming these: for unit rows u and v, the product is u T P (v T')ᵀ.
-        """
+        """A matrix T (d, w), w ≤ d, for each of two spaces, and a matrix P (w, w'). For unit rows u and v of
+        the two spaces, u T P (v T')ᵀ is the inner product of their relative rows, which are not computed."""
         bases = [self.sides[side].basis for side in (one, other)]
         k = len(self.anchors)
         if k <= min(len(basis) for basis in bases):
@@ -484,9 +480,9 @@ class LiveComparison:
 
 @dataclass(frozen=True)
 class LiveAnswers:
-    """Answers to the requests of panes. The panes show some rows (`shown`) of a pair, and anchors.
+    """Answers the requests that panes send while an anchor is dragged.
 
-    `shown` and `anchors` are row numbers.
+    `shown` and `anchors` are the numbers of the rows that the panes show, and of the anchors.
     """
 
     following: LiveComparison
@@ -496,15 +492,14 @@ class LiveAnswers:
     convention: str = "paper"
 
     def read(self, message: bytes) -> np.ndarray | None:
-        """The request in a message, see `read_request`. None if the message is no request."""
+        """Read a request by `read_request`; None if the message is no request."""
         return read_request(message, len(self.shown))
 
     def answer(self, request: np.ndarray, overtaken: Callable[[], bool] = lambda: False) -> bytes:
         """The answer as bytes. It begins with the serial number and the kind of the request. For scores, four
         float32 numbers follow; if a later move has `overtaken()` the request, the answer is empty. For maps,
-        these follow: the number of near rows and of placed rows as int32, the near rows of each space, the
-        similarities of the watched row to the anchor as float32, and the maps as float16.
-        """
+        it continues with the number of near rows and of placed rows as int32, the near rows of each space,
+        the similarities of the watched row to the anchor as float32, and the maps as float16."""
         _, kind, anchor, place, watched, most, *more = map(int, request)
         following, head = self.following, request[:2].tobytes()
         if kind == SCORE:
@@ -535,10 +530,9 @@ FEW, SPREAD, N_SPREAD = 16, "farthest-point", 8  # with more anchors than FEW, m
 
 
 def live_header(panes: Sequence[str], n_anchors: int, n_spaces: int = 2) -> dict[str, Any]:
-    """The header of the channel for panes of these forms, with one pane per form and space. It says which
-    maps follow a dragged anchor, how many anchors there are if there are more than `FEW`, and how many
-    anchors a spread selection has.
-    """
+    """What the browser must know before an anchor is dragged, if each representation has one pane per space:
+    which panes follow the anchor, the number of anchors (0 if there are at most `FEW`), and the number of
+    anchors in a selection by `SPREAD`."""
     following = np.repeat([form in FORMS for form in panes], n_spaces)
     many = n_anchors if n_anchors > FEW else 0
     return {"panes": np.flatnonzero(following).tolist(), "many": many, "spread": N_SPREAD}
@@ -557,9 +551,8 @@ def page_units(
     reduction: ReductionSpec,
 ) -> PageUnits | None:
     """The data that an HTML page needs so that anchors can be dragged on it. `rows` (m,) are the drawn rows.
-    None if the page draws more than `MOST_IN_A_PAGE` rows, if it has more than `FEW` anchors, and if its maps
-    cannot follow.
-    """
+    None if there are more than `MOST_IN_A_PAGE` rows or more than `FEW` anchors, or if the maps cannot
+    follow."""
     followed = [form for form in panes if form in FORMS]
     if why_not(pair, projection, reduction) or reduction.align or not set(panes) <= set(_IN_A_PAGE):
         return None

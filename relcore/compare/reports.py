@@ -106,7 +106,8 @@ def comparison_report(
 
 
 def agreement(scores: Scores, pair: Match, anchors: Sequence[str] = ()) -> list[str]:
-    """The sentences of `matched_rows`, and sentences on the classes of the rows and on the dimensions."""
+    """Sentences on how far two spaces agree: those of `matched_rows`, one on the classes of neighbours, and
+    one if the spaces differ in dimension."""
     sentences = matched_rows(scores, pair, anchors)
     votes = {
         form: scores[form]["class agreement"] for form in _BY if "class agreement" in scores.get(form, {})
@@ -168,7 +169,6 @@ def matched_rows(
 
 
 def _about(score: Score, share: float) -> str:
-    """A share as a percentage, with "about" if the score was measured on a sample of the rows."""
     return f"{'about ' if score.interval is not None else ''}{percent(float(share))}"
 
 

@@ -143,8 +143,8 @@ class MapLook:
                 raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
 
     def panes(self, n_panes: int, columns: int = 2) -> tuple[int, ...]:
-        """Indices of the panes with the second colouring: the lower panes, or the panes to the right of those
-        of the first space."""
+        """Indices of the panes with the second colouring: the lower panes, or the panes of all spaces except
+        the first."""
         if not self.second:
             return ()
         lower = self.second_panes == LOWER
@@ -152,7 +152,7 @@ class MapLook:
 
 
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
-    """The view of the rows to draw. For t-SNE, it is a sample if there are more rows than its
+    """The rows to draw and their colours. For t-SNE, the rows are sampled if there are more than
     `max_points`."""
     drawn = make_view(space, view, anchors)
     if not is_tsne(reduction):
@@ -166,8 +166,9 @@ def assemble_scene(
     pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
     anchor_ids: Sequence[str],
 ) -> Scene:
-    """A scene with the colours of the view, from the coordinates and the note of each representation. Each
-    representation has a row of panes, with one pane per space. The notes form the caption."""
+    """A scene, which is all that the linked panes draw. `pairs` gives the coordinates and the note of each
+    representation, and the view gives the colours. Each representation has a row of panes, with one pane per
+    space. The notes form the caption."""
     names = distinct_names(spaces)
     titled = {
         (AXES | BY_TWO).get(representation, representation): pair for representation, pair in pairs.items()
@@ -199,9 +200,8 @@ def assemble_scene(
 def second_view(
     matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None
 ) -> View | None:
-    """The same rows in the second colouring; None if there is no second colouring. The errors are those of
-    `with_color_column`.
-    """
+    """The same rows in the second colouring; None if there is no second colouring. Raises the errors of
+    `with_color_column`."""
     if not look.second:
         return None
     spec = replace(spec, color_by=look.second)
@@ -218,8 +218,8 @@ def with_look(
     facets: Sequence[Facet] = (),
 ) -> Scene:
     """The scene with the display settings of `look`: hidden classes, filter, names, turn and, on the panes
-    that have it, the second colouring. `facets` are the facets of the rows of the scene, including the facets
-    of the filter."""
+    that have it, the second colouring. `facets` are the columns by which its rows can be filtered, including
+    those of the current filter."""
     panes, title = look.panes(len(scene.panes), scene.columns), look.second.removeprefix(COLUMN)
     colors = None
     if second and panes:
@@ -248,7 +248,7 @@ def comparison_scene(
     oriented: bool = False,
     look: MapLook | None = None,
 ) -> Scene:
-    """The scene that a recipe describes. If `oriented` is True, maps are turned as by `orient_pairs`."""
+    """The scene that a recipe describes. If `oriented` is True, maps are rotated as by `orient_pairs`."""
     matched = matched or load_models(recipe)
     cells = cells_of(recipe.source, recipe.target, partial(load, again=True))
     view = with_color_column(
@@ -307,7 +307,7 @@ def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
-    """The figure that a recipe describes. Loads the data and computes everything.
+    """Load the data of a recipe, and compute the figure that it describes.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def figure_of(
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe, figure="comparison"):
-    """The figure of the linked panes."""
+    """The exported figure of the linked panes, as a recipe describes it."""
 
     newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
 
@@ -376,7 +376,6 @@ class Panes(Recipe, ComparisonRecipe, figure="comparison"):
 
 
 def _file_name(kind: str, spaces: Sequence[str]) -> str:
-    """The name of the files of a figure: its kind and the names of the spaces, each cut to 30 letters."""
     named = (re.sub(r"[^\w.]+", "-", name)[:30].strip("-.") for name in short_names(spaces)[0])
     return "-".join([kind, *filter(None, named)])
 
@@ -592,7 +591,7 @@ def _drawing(
 class _Dragged:
     """Answers the panes of a widget while an anchor is dragged.
 
-    All maps are turned onto the map `reference` (m, 2).
+    All maps are rotated onto the map `reference` (m, 2).
     """
 
     def __init__(self, pair: Match, rows: np.ndarray, panes: tuple[str, ...], reference: np.ndarray) -> None:
@@ -699,7 +698,7 @@ PLANE_ANCHORS = ("wolf", "bus", "rose")
 
 
 def moved_plane(degrees: float, mirrored: bool, scale: float) -> Match:
-    """The space `PLANE`, paired with a moved copy: its points are mirrored left to right if `mirrored`, then
+    """The space `PLANE`, paired with a copy whose points are mirrored left to right if `mirrored`, then
     rotated counter-clockwise and scaled."""
     turn = np.deg2rad(degrees)
     rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])

@@ -58,7 +58,7 @@ Pair = tuple[int, int]
 
 
 def metrics_among_spaces() -> dict[str, str]:
-    """Name → title of the metrics that compare many spaces."""
+    """The titles, by name, of the metrics that can compare many spaces."""
     return {name: entry.title for name, entry in METRICS.items() if {"spaces", "more"} & set(entry.of)}
 
 
@@ -98,8 +98,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
 
     @classmethod
     def of(cls, metric: str, **given: Any) -> AllPairs:
-        """The task with only the settings that the metric needs, so that changes of all other settings give
-        the same task."""
+        """The task with only the settings that the metric needs, so that changing any other setting gives the
+        same task."""
         return cls(**used_settings({"metric": metric, **given}))
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -159,8 +159,8 @@ class AllPairs(Task[PairScores], kind="all-pairs", version=2):
         return PairScores(tuple(names), self.metric, *cells, self._best_by_chance(spaces, scores))
 
     def _own(self, spaces: Sequence[LatentSpace]) -> Callable[[LatentSpace], Any]:
-        """A function that returns `Metric.own` of a space. Results for whole spaces are cached and used again
-        for the next pair."""
+        """A function that computes `Metric.own` of a space. Results for whole spaces are cached for the next
+        pair."""
         parts, whole = {}, {id(space) for space in spaces}
 
         def own(space: LatentSpace) -> Any:
@@ -193,7 +193,7 @@ _MOST_LISTED = 30  # number of pairs in the text alternative
 
 
 def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
-    """A heat map with the spaces in the given order, and a frame around the pair in `framed`."""
+    """A heat map of the scores, with a frame around the pair of spaces that `framed` names."""
     names, every = scores.names, range(len(scores.names))
     frames = ()
     if len(framed) == 2 and set(framed) <= set(names):
@@ -298,20 +298,22 @@ def moved_beyond_noise(
     belongs: np.ndarray,
     random_state: int = 0,
 ) -> NoiseTest:
-    """Test whether groups keep fewer neighbours than if every row had noise of the same size.
+    """Test whether groups of rows keep fewer of their neighbours than if noise of the same size moved every
+    row.
 
-    Either space may have the noise, and it changes more neighbours in dense groups of the space without
-    noise. So there are four explanations: the second space is the first with noise; the first is the second
-    with noise; both are the same space with noise, which is the first (or the second) after its noise is
-    removed. Long rows may have more noise. So each explanation is tried with three kinds of noise: noise of
-    the same size for all rows, noise proportional to the length of a row, and rounding to steps that are
+    Either space may be the noisy one, and noise changes more neighbours in groups that are dense in the space
+    without noise. So there are four explanations: the second space is the first with noise; the first is the
+    second with noise; both are the same space with noise, which is the first (or the second) after its noise
+    is removed. Long rows may have more noise. So each explanation is tried with three kinds of noise: noise
+    of the same size for all rows, noise proportional to the length of a row, and rounding to steps that are
     proportional to the largest number of a row. A group counts as moved only if all explanations fail. To
     remove noise, the rows of each group are moved towards their mean until the variance has decreased by that
     of the noise.
 
     The mean agreement of a group is compared with that in `_DRAWS` draws near the fitted level of noise,
-    after regression on the mean of all rows. The error is the largest of three: the scatter of the group's
-    draws, of all draws, and of the rows within groups. `_MISFIT` adds the effect of a wrong kind of noise.
+    after regression on the mean of all rows. The standard error is the largest of three estimates: from the
+    scatter of the group's draws, of all draws, and of the rows within groups. It is increased by `_MISFIT`,
+    because the kind of noise may be wrong.
 
     Parameters
     ----------
@@ -390,8 +392,9 @@ def noisy(rows: np.ndarray, kind: str, sizes: np.ndarray, rng: np.random.Generat
 
 
 def noise_sizes(X: np.ndarray, kind: str) -> np.ndarray:
-    """The size (n, 1) of noise at level 1. By kind, it is the standard deviation of all centred numbers, the
-    root mean square of each row, or the largest number of each row."""
+    """The size (n, 1) of the noise of each row at level 1. Depending on the kind, it is the standard
+    deviation of all centred numbers, the root mean square of the row, or the largest absolute number in the
+    row."""
     if kind == EQUAL:
         return np.full((len(X), 1), centred(X, mean_row(X)).std(dtype=np.float64), dtype=np.float32)
     sizes = np.abs(X).max(axis=1) if kind == ROUNDED else lengths(X) / np.sqrt(X.shape[1])
@@ -482,7 +485,7 @@ class MovedGroup:
 
 @dataclass(frozen=True, eq=False)
 class FoundDifferences:
-    """All groups, those that moved most first, and the rows that were compared.
+    """The result of `Differences`: all groups, those that moved most first, and the rows that were compared.
 
     Attributes
     ----------
@@ -729,8 +732,8 @@ def p_in_words(group: MovedGroup) -> str:
 
 
 def differences_table(found: FoundDifferences) -> pd.DataFrame:
-    """A table with one row per group. The columns low and high are the 95 % band under noise of the same
-    size; p is corrected for the number of groups."""
+    """A table with one row per group. The columns low and high give the 95 % band under noise of the same
+    size in all rows; p is corrected for the number of groups."""
     names = {"name": "group", "n": "rows", "n_queries": "compared"}
     table = pd.DataFrame([vars(group) for group in found.groups]).rename(columns=names)
     for column in ("examples", "source_anchors", "target_anchors"):
@@ -763,7 +766,7 @@ _QUANTILES = np.linspace(0, 1, 201)
 
 @dataclass(frozen=True, eq=False)
 class AuditOutcome(Reported):
-    """The audit of k anchor pairs.
+    """The result of `PairAudit`, which looks for wrong pairs among k anchor pairs.
 
     Attributes
     ----------
@@ -863,7 +866,7 @@ class AuditOutcome(Reported):
 
 @dataclass(frozen=True)
 class PairAudit(Task[AuditOutcome], kind="audit", version=4, title="Audit of the anchors"):
-    """The task that audits anchor pairs by `audit_pairs`, and computes scores with and without the suspects.
+    """The task that finds suspect anchor pairs by `audit_pairs`, and computes scores with and without them.
     `partners` are the ids of the anchors in the target, if they differ from those in the source."""
 
     anchors: tuple[str, ...]

@@ -38,13 +38,11 @@ _COPYING = 4  # number of threads that copy memory; one thread reaches a quarter
 
 
 def _pieces(array: np.ndarray) -> list[slice]:
-    """Slices that cut the rows into pieces of at most 32 MB. A piece has at least one row."""
     size = max(1, _STAGED * len(array) // array.nbytes)
     return [slice(start, start + size) for start in range(0, len(array), size)]
 
 
 def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
-    """Copy the array into `out`, and return `out`. Large arrays are copied in several threads."""
     if array.nbytes < _STAGED // 8:
         out[...] = array
         return out
@@ -56,9 +54,7 @@ def _copy(out: np.ndarray, array: np.ndarray) -> np.ndarray:
 
 @cache
 def _copiers() -> ThreadPoolExecutor:
-    """The threads that copy arrays. They are kept, because their start takes as long as the copy of a
-    piece.
-    """
+    """The threads that copy arrays. They are kept, because starting them takes as long as copying a piece."""
     return ThreadPoolExecutor(_COPYING, "copy")
 
 
@@ -80,9 +76,8 @@ def release(is_unwanted: Callable[[Hashable], bool]) -> None:
 
 
 def _cached_rows(device: str, content: Hashable, n_bytes: int, room: float, make: Callable[[], Any]) -> Any:
-    """The rows of this content on a device. If they are missing, `make` computes them, and other rows are
-    released to make room.
-    """
+    """The rows on a device that are stored under `content`. If there are none, `make` computes them, and
+    other rows are released to make room."""
     key = content, device
     with _resident_lock:
         if key not in _resident:
@@ -123,9 +118,8 @@ def _disown(one: int, key: tuple[Hashable, str]) -> None:
 
 class NumpyDevice:
     """NumPy arrays in the machine's memory. Buffers are reused for each block, because allocating memory
-    takes as long as a product. A result in a named buffer is valid until the next result in the buffer of
-    that name.
-    """
+    takes as long as a product. A result in a named buffer is valid until the next result overwrites that
+    buffer."""
 
     name = "cpu"
     block_rows = 8192
@@ -156,8 +150,7 @@ class NumpyDevice:
         return self.rows(X[:])
 
     def cached(self, content: Hashable, X: Rows) -> Array:
-        """All rows, like `all_on_device`. They stay on the device, for all users of this content, while there
-        is room.
+        """The result of `all_on_device`, which stays on the device under `content` while there is room.
 
         Raises a SpaceError if they are too large for the device.
         """
@@ -333,9 +326,8 @@ class TorchDevice:
         return self.get(values.topk(k).indices)
 
     def _room(self) -> float:
-        """The bytes that all spaces together may take on the device. They are RELSCOPE_GPU_GB; if it is not
-        set, half of the memory that is free or that spaces occupy.
-        """
+        """The number of bytes that all spaces together may take on the device: RELSCOPE_GPU_GB or, if it is
+        not set, half of the memory that is free or taken by spaces."""
         if given := gpu_bytes():
             return given
         if self.torch_name == "cpu":
@@ -454,7 +446,8 @@ def on_device(work: Callable[[Device], T], device: str | None = None) -> T:
 
 
 class ProcessSetting:
-    """A setting of the process. The first thread that enters changes it; the last that leaves restores it."""
+    """A setting of the whole process, such as a precision. The first thread that enters a block changes it;
+    the last one that leaves restores it."""
 
     def __init__(self) -> None:
         self._lock, self._users, self._before = Lock(), 0, None

@@ -121,11 +121,11 @@ def nearest_within(base: Rows, queries: np.ndarray, k: int, device: str | None =
 
 
 def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
-    """Neighbour lists (m, k): the lists (m, k + 1) without the query itself. If duplicates displaced the
-    query from its list, the last entry is removed.
+    """Remove the query itself from neighbour lists (m, k + 1), so that k entries remain. If duplicates
+    displaced the query from its list, the last entry is removed.
 
-    If `values` (m, k + 1) are given, such as the classes of these neighbours, the values of the remaining
-    entries are returned.
+    If `values` (m, k + 1) are given, such as the classes of the neighbours, those of the remaining entries
+    are returned instead.
     """
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True
@@ -285,7 +285,6 @@ _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133
 
 
 def _as_signed(number: int) -> int:
-    """The signed 64-bit number that has the same bits as this unsigned number."""
     number %= 1 << 64
     return number - (1 << 64 if number >> 63 else 0)
 
@@ -332,7 +331,6 @@ class TopTensors:
         self.values[queries], self.rows[queries] = values.gather(1, order), rows.gather(1, order)
 
     def _order(self, values: Array, rows: Array) -> Array:
-        """The order of each line by descending values. Equal values follow the fixed order of rows."""
         ties = rows if self.seed is None else pseudo_random(rows, self.seed)
         first = ties.argsort(dim=1, stable=True)
         return first.gather(1, values.gather(1, first).argsort(dim=1, descending=True, stable=True))
@@ -432,9 +430,9 @@ def best_both_ways(
 def best_without(
     X: np.ndarray, Y: np.ndarray, partner: np.ndarray, crowded: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row of Y with the highest CSLS for each row of X, (n,), and this CSLS. The `partner` (n,) of
-    a row is excluded. `crowded` (m,) is the `crowding` of the rows of Y.
-    """
+    """Return the row of Y with the highest CSLS for each row of X, (n,), and this CSLS: twice the product,
+    minus the mean product of each of the two rows with its k nearest rows. The `partner` (n,) of a row is
+    excluded. `crowded` (m,) is the `crowding` of the rows of Y."""
 
     def search(where: Device) -> tuple[np.ndarray, np.ndarray]:
         other, csls, penalty = (
@@ -485,7 +483,6 @@ def _largest(products: Array, axis: int) -> Array:
 
 
 def _top_mean(products: Array, k: int) -> Array:
-    """The mean of the k largest products of each row."""
     if not isinstance(products, np.ndarray):
         return products.topk(k, dim=1).values.mean(1)
     return np.partition(products, -k, axis=1)[:, -k:].mean(axis=1)
@@ -678,8 +675,6 @@ class Engine:
         return np.sqrt(squares, out=squares)
 
     def _of_blocks(self, X: Rows, work: Callable[[Device, Array], Array]) -> list[np.ndarray]:
-        """The results of `work` for all blocks of rows, in order."""
-
         def on(where: Device) -> list[np.ndarray]:
             width = X.shape[1]
             size = where.rows_at_once(where.block_rows, 16 * width)
@@ -702,7 +697,7 @@ class Engine:
 
 @dataclass
 class _Found:
-    """The results of blocks, by the first row of the block."""
+    """The results of the blocks, by the number of each block's first row."""
 
     device: Device
     parts: dict[int, np.ndarray]
@@ -744,7 +739,6 @@ class _MomentSums:
 
 
 def _nearest_rotation(xp: Any, A: Array, svd: Callable[[Array], Any]) -> tuple[Array, Array]:
-    """`Engine.rotation`, computed by the module `xp` (NumPy or torch)."""
     # The eigenvectors of AAᵀ take a third of the time of a singular value decomposition of A. But AAᵀ has the
     # squared condition number of A, so they are precise only if it is far below 1 / the precision of float64.
     wide = A if A.shape[0] <= A.shape[1] else A.T

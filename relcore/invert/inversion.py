@@ -1,5 +1,5 @@
-"""Inversion: recover rows of one space in another one through their similarities to anchors, with scores and
-chance levels.
+"""Inversion: recover rows of one space in another space through their similarities to anchors, with scores
+and chance levels.
 
 Scores are means over held-out rows, because every method reproduces its anchors, even those of unrelated
 spaces.
@@ -58,8 +58,8 @@ FEWEST = 8  # minimum number of anchors, so that two can be held out
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen settings. `cosine` is the mean cosine that they reach on held-out anchors. It is optimistic,
-    because it is the best of `n_tried` settings."""
+    """The settings that `choose_numbers` found. `cosine` is the mean cosine that they reach on held-out
+    anchors; it is optimistic, because it is the best of `n_tried` settings."""
 
     delta: float
     omega: int
@@ -103,8 +103,7 @@ def choose_numbers(
 def _translations_of_grid(
     A: np.ndarray, B: np.ndarray, known: np.ndarray, held_out: np.ndarray, spec: InversionSpec
 ) -> Iterator:
-    """For each setting (δ, ω, λ) in the grid of the method, the setting, and the held-out anchors translated
-    with it."""
+    """Yield each setting (δ, ω, λ) in the grid of the method, and the held-out anchors translated with it."""
     if spec.method == "pruned":
         relative = A[held_out] @ A[known].T
         for pruned in pruned_decoders(B[known], DELTAS, OMEGAS, spec.random_state):
@@ -675,7 +674,8 @@ _N_NUMBERS = 6  # number of values in a request
 
 
 class LiveInversion:
-    """The map and the mean cosine of recovered rows, for settings with the same route and random state."""
+    """Updates the map and the mean cosine of recovered rows when settings other than the route and the random
+    state change."""
 
     def __init__(self, rows: PairedRows, spec: InversionSpec) -> None:
         self.rows, self.spec = rows, replace(spec, tuned=False)
@@ -702,7 +702,7 @@ class LiveInversion:
         return float(self.rows.scored_rows(self.rows.fit(spec).transform(self.rows.X))[1])
 
     def _matrix(self, spec: InversionSpec) -> np.ndarray:
-        """The product W P, (d, 2) float64."""
+        """The product W P, (d, 2) float64: W translates rows, and P are the axes of the map."""
         if spec.method != "pruned":
             return self.rows.fit(spec).matrix_ @ self.axes
         # Equal arguments for every spec, so that the orders are computed only once.
@@ -732,14 +732,14 @@ class LiveInversion:
 
 
 class SlidAnswers:
-    """Answers to panes that follow sliders.
+    """Answers the requests of panes whose maps follow sliders.
 
     Parameters
     ----------
     live : LiveInversion
     sliders : {field: values}
-        The fields of the spec that sliders change, in the order of the sliders. For each field, the values at
-        the positions 0, 1, … of its slider; None if the position is the value itself.
+        The fields of the spec that sliders change, in the order of the sliders. Each has the values at the
+        positions 0, 1, … of its slider, or None if the position is the value itself.
     """
 
     def __init__(self, live: LiveInversion, sliders: Mapping[str, Sequence[float] | None]) -> None:

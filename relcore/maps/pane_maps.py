@@ -2,7 +2,7 @@
 
 With cosine similarity, the relative rows of a space are R = U B, where U (n, d) are the unit rows and B (d,
 k) are the unit anchors. The moments of R follow from the moments of U, which do not depend on the anchors.
-The scores of R on the axes V are U (B V), so R is never formed.
+The scores of R on the axes V are U (B V), so R is never held in memory.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ PANES = (OWN, *REPRESENTATIONS, TWO)
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What maps need of the drawn rows and does not depend on the anchors: the mean (d,) of the space, the
+    """What maps need to know about the drawn rows, whatever the anchors are: the mean (d,) of the space, the
     moments of the unit rows, and the unit rows (m, d) themselves if they are few."""
 
     mean: np.ndarray
@@ -284,9 +284,9 @@ def pca_pair(
     were computed.
 
     If similarities are linear in the unit rows, PCA uses the moments of these rows, which `directions_of` may
-    cache. For other similarities, the matrix is formed if there are at most `SAMPLED_ROWS` rows. With more
-    rows, the axes come from a sample, and scores are computed block by block. Raises a SpaceError for fewer
-    than three rows, and the errors of `represent` and `reduce_spaces`.
+    cache. For other similarities, the whole matrix is computed if there are at most `SAMPLED_ROWS` rows. With
+    more rows, the axes come from a sample, and scores are computed block by block. Raises a SpaceError for
+    fewer than three rows, and the errors of `represent` and `reduce_spaces`.
     """
     pane, spec = representation_of_pane(pane, spec)
     if pane == TWO:
@@ -390,8 +390,8 @@ def map_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The drawn rows of a space in a representation that is never formed as a whole: `rows` U times `basis`
-    B, or U itself without a basis. `moments` are those of U or of a sample of its rows."""
+    """The drawn rows of a space in a representation that is never held in memory: `rows` U times `basis` B,
+    or U itself without a basis. `moments` are those of U or of a sample of its rows."""
 
     rows: Rows
     moments: Moments
@@ -406,8 +406,8 @@ class _Drawn:
         known: Directions | None,
         random_state: int,
     ) -> _Drawn:
-        """The drawn rows. If their `Directions` are not known, the moments are those of a sample, whose rows
-        are computed twice: for the moments, and for their coordinates."""
+        """Make the drawn rows. If their `Directions` are not known, the moments are those of a sample, whose
+        rows are computed twice: for the moments, and for the coordinates."""
         if known is not None:
             units = DerivedRows(space.vectors, lambda X: unit_rows(X, fitted.mean_), rows)
             return cls(units if known.few is None else known.few, known.moments, fitted.similarity_.basis_)

@@ -78,7 +78,7 @@ def reduce_spaces(
     """The coordinates (n, c) of each matrix (n, d_i), in order, as float32. Equal values of `random_state`
     give equal coordinates.
 
-    umap-learn also accepts `DerivedRows`, which are never formed as a whole.
+    With umap-learn, a matrix may be `DerivedRows`, which are never held in memory as a whole.
 
     Raises a SpaceError if there are fewer than 3 rows, fewer columns than components (except with PCA), or,
     with ``fit="first"``, matrices of different widths.
@@ -109,7 +109,7 @@ def align_maps(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.n
 
 
 def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
-    """Raise the errors of `reduce_spaces`, which follow from the shapes alone."""
+    """Raise those errors of `reduce_spaces` that follow from the shapes alone."""
     n_columns = 1 if spec.method == "pca" else spec.n_components
     for i, shape in enumerate(shapes, 1):
         if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
@@ -474,7 +474,6 @@ def _place_rows(
 
 @cache
 def _compile() -> None:
-    """Compile the loops of UMAP by fitting a model and placing a few rows."""
     import umap
 
     rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
@@ -588,7 +587,6 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stages: Stages) -
 def _torch_tsne(
     X: np.ndarray, start: np.ndarray, perplexity: float, spec: ReductionSpec, stages: Stages
 ) -> np.ndarray:
-    """The map (n, c) of X (n, d) that TorchDR computes from a start (n, c)."""
     import torch
 
     # Only t-SNE needs this: on a GPU, each run sums the terms of its gradient in another order.

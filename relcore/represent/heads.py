@@ -102,11 +102,12 @@ def fit_heads(
     kind: str = "logistic",
     random_state: int = 0,
 ) -> list[Head]:
-    """For the rows (n, d) and the classes (n,) of each side, a head as by `fit_head`.
+    """Train a head for each of several spaces, as `fit_head` does. `sides` has the rows (n, d) of each space,
+    `classes` their classes (n,).
 
     Networks for rows of the same shape are trained together: their weights are stacked, and all get the same
-    batches. Equal seeds and sides give equal weights on the same kind of device. A head that is trained alone
-    differs by rounding.
+    batches. Equal seeds and sides give equal weights on the same kind of device. A network that is trained
+    alone differs by rounding.
     """
     need_one_of("head", kind, HEADS)
     for each in classes:
@@ -143,8 +144,6 @@ def _networks(
     random_state: int,
     over_rows: bool,
 ) -> list[NetworkHead]:
-    """The networks of all sides. Those for rows of the same shape are trained together if the rows fit in
-    memory."""
     sides, shapes = list(sides), {}
     for place, X in enumerate(sides):
         shapes.setdefault(X.shape, []).append(place)
@@ -173,7 +172,7 @@ def _train(
     random_state: int,
     over_rows: bool,
 ) -> list[torch.Tensor]:
-    """The stacked weights of the networks of all sides. Each side is (n, d), with classes (n,)."""
+    """The stacked weights of the networks for all `sides`, which are rows (n, d), with their classes (n,)."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -239,8 +238,8 @@ def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -
 
 
 def network_exponent(X: np.ndarray) -> int:
-    """The exponent of the power of two by which rows (n, d) are divided. They are divided because LayerNorm
-    adds 1e-5 to a variance, which must be small in comparison."""
+    """The exponent of the power of two by which rows (n, d) are divided, so that the variances of rows are
+    large compared with the 1e-5 that LayerNorm adds to them."""
     typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
     return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
 

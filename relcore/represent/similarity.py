@@ -119,7 +119,6 @@ class Estimator:
             raise not_fitted(f"{type(self).__name__}: expected a fitted estimator; call fit first")
 
     def _sees(self, X: Any, width: int, width_out: int, names_out: np.ndarray | None = None) -> None:
-        """Store the widths of a fit and, if its columns have names, the names."""
         vars(self).pop("feature_names_in_", None)  # an earlier fit may have set it
         if (names := column_names(X)) is not None:
             self.feature_names_in_ = names
@@ -145,8 +144,8 @@ class Estimator:
         names: np.ndarray | None = None,
         by_block: bool = False,
     ) -> np.ndarray:
-        """X as float32. Its width and its column names must be those of the fit; if `width` and `names` are
-        given, those. `by_block` has the same meaning as in `matrix`."""
+        """X as float32. It must have this `width` and these column `names`, by default those of the fit.
+        `by_block` has the same meaning as in `matrix`."""
         self._need_fitted()
         names = getattr(self, "feature_names_in_", None) if width is None else names
         given, width = column_names(X), width or self.n_features_in_
@@ -567,7 +566,6 @@ class RelativeProjection(Estimator):
 
 
 def _listed_or_matrix(anchors: Any) -> np.ndarray:
-    """The anchors as an array: (k,) for row numbers and for ids, (k, d) for vectors."""
     if isinstance(anchors, Sequence) and not isinstance(anchors, str):
         listed = all(np.isscalar(one) for one in anchors)
     else:
@@ -876,8 +874,9 @@ _SILENT = 1e-9  # share of the largest singular value; in directions below it, t
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """The audit of k pairs: the `agreement` (k, k) of source i with target j, −1 … 1, and the suspect pairs.
-    The pairs are on the diagonal.
+    """A search for wrong pairs among k pairs of source and target rows. `agreement` (k, k) is that of source
+    i with target j, −1 … 1, so the pairs are on its diagonal. Pairs that are probably wrong are called
+    suspects.
 
     On average, at most the share `false_share` of the suspects are right pairs.
     """
@@ -903,8 +902,8 @@ class Audit:
     @cached_property
     def n_wrong(self) -> float:
         """The estimated number of wrong pairs (Storey 2002), which lies in `wrong_interval`. It is assumed
-        that the agreement of wrong pairs is distributed as that of mismatches. Pairs are counted below an
-        agreement that right pairs rarely have."""
+        that the agreement of wrong pairs is distributed as that of mismatches. The estimate counts pairs
+        below an agreement that right pairs rarely have."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
         # Take the smallest estimate plus three standard errors, because right pairs can only raise an
         # estimate.
@@ -935,7 +934,7 @@ class Audit:
 
     @cached_property
     def _behind(self) -> np.ndarray:
-        """For each pair, the share of mismatches that agree more, (k,), 0 … 1. First the mean agreement of
+        """For each pair, the share of mismatches that agree more, (k,), 0 … 1. Before, the mean agreement of
         each row with its mismatches is subtracted, because some rows agree with all others."""
         off_diagonal = ~np.eye(len(self.agreement), dtype=bool)
         others = np.where(off_diagonal, self.agreement, 0)
@@ -953,9 +952,9 @@ class Audit:
         return float(min((self.of_pairs < below).sum() / _COUNTED, len(self.of_pairs)))
 
     def chance_if_right(self, agreement: np.ndarray) -> np.ndarray:
-        """The share of right pairs with at most this agreement. The log(1 − agreement) of right pairs is
-        modelled by a Student's t distribution around the median. Its width comes from the lower quartile of
-        the pairs that are not counted as wrong."""
+        """The estimated share of right pairs with at most this agreement. The log(1 − agreement) of right
+        pairs is modelled by a Student's t distribution around the median. Its width comes from the lower
+        quartile of the pairs that are not counted as wrong."""
         from scipy.special import stdtr
 
         right = self.of_pairs[self.ranking[int(self._counted) :]]

@@ -374,7 +374,7 @@ class PrunedDecoder(NamedTuple):
 def pruned_decoders(
     anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
 ) -> Iterator[PrunedDecoder]:
-    """The decoders of unit anchors (k, d), for each δ and each ω. The values of ω must ascend."""
+    """A decoder of unit anchors (k, d) for each δ and each ω. The values of ω must ascend."""
     orders = pruning_orders(anchors, max(omegas), min(deltas), random_state)
     for delta in deltas:
         total, kept, conditions = np.zeros(anchors.shape), [], []
@@ -557,8 +557,7 @@ def represent(
 def representation_maps(
     match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
 ) -> tuple[RowMap, ...]:
-    """For each space, a function that maps rows (m, d) to their representation (m, w), which is that of
-    `represent`."""
+    """For each space, a function that maps rows (m, d) to their representation (m, w), see `represent`."""
     need_one_of("representation", representation, REPRESENTATIONS)
     vectors = [space.vectors for space in match.spaces]
     if representation == "absolute":
@@ -583,7 +582,7 @@ Rows = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → (m, d′)
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Settings of the projections and the inverses. The whitened inverse also uses `ridge`."""
+    """Settings of the projections and the inverses. `ridge` is for whitening and the whitened inverse."""
 
     center: bool = setting(True, label="Centre first", help="Subtract each space's mean row first.")
     ridge: float = setting(0.3, label="Whitening ridge λ", above=0, metavar="λ", help="Of the whitening.")

@@ -229,9 +229,9 @@ class Neighbours:
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The distinct rows in `second_lists` (r,), the index of each entry among these (m, k), for each
-        distinct row that is a query, its index among the queries, and which distinct rows are no queries
-        (r,)."""
+        """Four arrays: the distinct rows in `second_lists` (r,); the index of each entry among these (m, k);
+        the index among the queries of each distinct row that is a query; and which distinct rows are no
+        queries (r,)."""
         rows, places = np.unique(self.second_lists, return_inverse=True)
         non_queries, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
         query_numbers = order[np.searchsorted(self.queries[order], rows[~non_queries])]
@@ -289,7 +289,6 @@ def find_neighbours(
 def _search(
     sides: tuple[np.ndarray, np.ndarray], queries: np.ndarray, k: int, convention: str, device: str
 ) -> Neighbours:
-    """The neighbour lists of these queries, searched among unit rows."""
     if convention == "mutual":
         lists = [nearest_within(side, queries, k, device) for side in sides]
     else:

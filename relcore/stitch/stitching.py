@@ -1,4 +1,5 @@
-"""Classification stitching: combine every encoder with every head, by every method."""
+"""Stitching of classifiers: combine every encoder with every head, which is a classifier of another encoder's
+rows, by every method."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ NO_ANSWER = -1
 
 @dataclass(frozen=True)
 class StitchRun:
-    """The answers to the test rows of one random state.
+    """The answers (predicted classes) to the test rows of one random state.
 
     Attributes
     ----------
@@ -135,8 +136,8 @@ class StitchRun:
 
 @dataclass(frozen=True)
 class StitchResult(Reported):
-    """The result of stitching: scores with encoders as rows and heads as columns. The diagonal is not
-    stitched."""
+    """The result of stitching: scores with encoders as rows and heads as columns. On the diagonal, each
+    encoder has its own head."""
 
     spec: StitchSpec
     encoders: tuple[str, ...]
@@ -303,7 +304,8 @@ def _score_of(confusion: np.ndarray, metric: str) -> float:
 
 
 def _permuted(confusion: np.ndarray) -> np.ndarray:
-    """The mean confusion matrix over all permutations of the true classes. Each score is linear in it."""
+    """The mean confusion matrix over all permutations of the true classes. It gives mean scores, because
+    scores are linear in it."""
     return np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / confusion.sum()
 
 
@@ -566,8 +568,8 @@ _WHY_NONE = "no answer: the dimensions differ, so this classifier cannot read th
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(SpacesRecipe, figure="stitch-matrix"):
-    """A figure with one heat map per method: encoders as rows, heads as columns. The diagonal is not
-    stitched.
+    """A figure with one heat map per method: encoders as rows, heads as columns. On the diagonal, each
+    encoder has its own head.
 
     Examples
     --------
@@ -642,7 +644,8 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
 
 
 def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndarray:
-    """The loss compared with the same head on its own encoder, (E, E): in points or, for MAE, in steps."""
+    """How much each pair loses compared with the same head on its own encoder, (E, E): in points or, for MAE,
+    in steps."""
     mean, _ = result.matrix(method, metric)
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
 
@@ -687,7 +690,8 @@ def _note(result: StitchResult, method: str, metric: str, show: str, row: pd.Ser
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
-    """For each true class, the shares of the answers: of this pair, and of the head on its own encoder.
+    """Two heat maps with the share of each answer for each true class: for this pair, and for the head on its
+    own encoder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The answers of all encoders with all heads to a new sentence or picture. Also cross-lingual retrieval."""
+"""The answers of all encoders with all heads to a new sentence or picture; and cross-lingual retrieval."""
 
 from __future__ import annotations
 

@@ -79,11 +79,10 @@ _LEVELS = ("procrustes", "not stitched", "most frequent class")
 
 
 class Pruning(Study):
-    """Rows of a source are translated through pruned anchors, for each δ and ω. Two measures follow: the
-    cosine to the true rows of the target, and the accuracy of the target's logistic classifier on the
-    translated rows. "Within" inverts the target's own relative rows. With a larger δ, fewer anchors are kept,
-    and they differ more. ω is the number of prunings that are averaged.
-    """
+    """Rows of a source are translated into a target through pruned anchors. With a larger δ, fewer anchors
+    are kept, and they differ more. ω is the number of prunings that are averaged. Each δ and ω is judged by
+    the cosine of translated rows to the true rows of the target, and by the accuracy of the target's logistic
+    classifier on translated rows. "Within" inverts the target's own relative rows."""
 
     options = (
         Option(
@@ -269,7 +268,8 @@ def inversion_sweep(
 
 
 class BestCellChance:
-    """The chance level of the best mean cosine of all cells. The cells are added one array (m, d) at a time.
+    """The chance level of the best mean cosine in a grid of settings. The recovered rows (m, d) are added one
+    cell at a time.
 
     The cells of a grid are correlated, so each permutation of the true unit rows (m, d) is used for all
     cells. A permutation is a single cycle, so that no row keeps its partner.

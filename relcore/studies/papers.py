@@ -344,7 +344,7 @@ class PaperRow:
         `differs` tells how the data here differ from the paper's. `needs` tells what the paper's data require
         and where to get them. `why_not` tells why nothing is measured here.
     repeats : str
-        If this row shows the same experiment as an earlier row, that row. It has the claims.
+        The id of an earlier row that shows the same experiment and has the claims.
     """
 
     paper: Paper
@@ -407,7 +407,8 @@ _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 
 @cache
 def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
-    """The rows of papers that a study measures: rows that open the study, and rows that the study cites."""
+    """The tables and figures of papers that a study measures: those that name the study, and those that the
+    study cites."""
     source = STUDIES[kind].paper
     citations = () if source.startswith("ours") else _CITED.findall(source)
     cited = {(what, int(number)) for what, numbers in citations for number in re.findall(r"\d+", numbers)}
@@ -419,7 +420,7 @@ def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
 
 
 def studies_of(row: PaperRow) -> tuple[str, ...]:
-    """The studies that measure a row. The study that the row opens comes first."""
+    """The names of the studies that measure a table or figure, first the one that it names."""
     found = [kind for kind in STUDIES if row in rows_of_study(kind)]
     return tuple(sorted(found, key=lambda kind: kind != row.tab))
 
@@ -649,8 +650,8 @@ def study_runs(name: str) -> StudyRuns | None:
 
 
 def result_of(name: str, store: Store) -> Ours | None:
-    """The numbers of a run. If this store has all runs of the study, they are computed from these. Otherwise
-    they are the bundled numbers."""
+    """The numbers of a run of a paper's study: from the runs in this store if all are there, otherwise the
+    bundled numbers."""
     runs = study_runs(name)
     if runs and not runs.missing(store, own=True):
         return ours_of(name, runs, store)

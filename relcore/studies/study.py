@@ -469,7 +469,7 @@ def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None
 
 
 def finished_run(study: Study, settings: Settings, store: Store, report: Progress) -> Entry:
-    """The stored result of a run, for runs that need it. If it is missing, it is computed and stored now."""
+    """The stored result of a run that other runs need. If it is missing, it is computed and stored."""
     key = run_key(study, settings)
     if (entry := store.get(key)) is not None:
         return entry
@@ -513,7 +513,8 @@ class StudyProgress:
 
 
 class StudyRuns:
-    """The runs of one spec. Their results are in the store, and their jobs are in the job queue."""
+    """All runs of a study with the options of `spec`. Their results are in the store, and their jobs are in
+    the job queue."""
 
     def __init__(self, study: Study, spec: StudySpec) -> None:
         self.study, self.spec = study, spec
@@ -590,7 +591,6 @@ class StudyRuns:
         )
 
     def _left(self, queue: JobQueue, here: bool, running: Sequence[tuple[Job, JobStatus]]) -> float:
-        """The expected seconds until the missing runs are done."""
         begun = sum(share * plan for share, plan in self._shares(queue, running))
         expected = self.expected(queue.store, queue.n_workers, own=here)
         return max(0.0, expected * self.pace(queue.store) - begun / queue.n_workers)
@@ -599,7 +599,8 @@ class StudyRuns:
         self, queue: JobQueue, running: Sequence[tuple[Job, JobStatus]]
     ) -> Iterator[tuple[float, float]]:
         """For each run that is computed now, yield the share that is done, at most .9, and its expected
-        seconds. The share is known from the clock or from the run's own count."""
+        seconds. The share is estimated by the clock and by the run's own count; the larger estimate counts.
+        """
         pace = self.pace(queue.store)
         planned = dict(zip(self.keys, map(self.study.seconds, self.settings), strict=True))
         for job, status in running:
