@@ -115,7 +115,6 @@ def run_compare(options: argparse.Namespace) -> Report:
 
 
 def _metrics(options: argparse.Namespace) -> tuple[str, ...]:
-    """The names of metrics that the user lists in --metrics; () without this option."""
     every = metrics_of_a_pair(more=True)
     asked, spelt = options.metrics, {name.replace("-", " "): name for name in every}
     if asked == ("all",):

@@ -61,10 +61,7 @@ SYNONYMS = {
 
 
 class _Help(argparse.HelpFormatter):
-    """A help formatter that keeps the lines of the example at the end."""
-
     def _format_action(self, action: argparse.Action) -> str:
-        """Format an argument for the help text. Commands are listed without a heading."""
         if isinstance(action, argparse._SubParsersAction):
             return "".join(map(self._format_action, action._get_subactions()))
         return super()._format_action(action)

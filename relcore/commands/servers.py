@@ -132,7 +132,6 @@ def _sample(options: argparse.Namespace, name: str) -> list[SpaceSpec]:
 
 
 def _with_full_paths(spec: SpaceSpec) -> SpaceSpec:
-    """The same spec with an absolute path, so that it leads to the same file from any working folder."""
     if spec.source not in ("file", "index"):
         return spec
     full = [(name, str(Path(text).resolve()) if name == "metadata" else text) for name, text in spec.options]

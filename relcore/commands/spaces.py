@@ -148,8 +148,6 @@ class DriftOptions:
 
 
 class _PrintThresholds(argparse.Action):
-    """An option that prints the default thresholds of drift and ends the command."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
         print(default_file(), end="")
         parser.exit()
@@ -315,7 +313,6 @@ def run_stitch(options: argparse.Namespace) -> Report:
 def _stitch_spec(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The settings of a stitching from the options of the command, with the same defaults as in the app."""
     if options.spec:
         record = read_json(options.spec, "the settings of a stitching")
         return records.from_json(StitchSpec, record, str(options.spec))

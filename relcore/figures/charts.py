@@ -1,6 +1,8 @@
-"""Charts as data, so that the numbers are the same on screen, on paper and in CSV files.
+"""Charts as data, without a drawing library. Screen, paper and CSV files show the same numbers, because all
+are made from these classes.
 
-Functions with the same name in `screen` and `paper`, such as ``lines_figure``, draw them.
+Two functions draw a chart, one in the module `screen` and one in `paper`; they have the same name, such as
+``lines_figure``.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class Line:
     labels : m strings, optional
         Hover text of each point.
     color : int, optional
-        Index of the colour in the palette, or `GREY`. By default, it is the index of the line.
+        Index of the colour in the palette, or `GREY`. By default, it is the position of the line in the
+        chart.
     dashed : bool
         Whether the line is dashed, so that a line below it can be seen.
 
@@ -139,13 +142,13 @@ class Lines:
 
     @property
     def counts(self) -> bool:
-        """Whether all x are whole numbers."""
+        """Whether all x values are whole numbers, so that ticks should be, too."""
         return not self.log_x and all((line.x % 1 == 0).all() for line in self.lines if len(line))
 
     @property
     def log_ticks(self) -> list[float]:
-        """The numbers that are labelled on a logarithmic x axis: 1, 2 and 5 times each power of ten, or only
-        the powers if there are many. (Plotly would label 20 as 2; Matplotlib would label only powers.)"""
+        """The tick labels of a logarithmic x axis: 1, 2 and 5 times each power of ten, or only the powers if
+        there are many. (By default, Plotly would label 20 as 2, and Matplotlib only powers.)"""
         xs = np.concatenate([line.x for line in self.lines])
         powers = 10.0 ** np.arange(np.floor(np.log10(xs.min())), np.log10(xs.max()) + 1)
         return np.outer(powers, [1, 2, 5] if len(powers) < 5 else [1]).ravel().tolist()
@@ -163,7 +166,7 @@ class Lines:
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:
-        """The alternative text."""
+        """A description of the chart for screen readers: `alt`, or a text that is made from the numbers."""
         if self.alt:
             return self.alt
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
@@ -212,13 +215,13 @@ class Diagram:
 
     @property
     def above(self) -> list[bool]:
-        """Whether each name is above its point, and not below it. This alternates from left to right, so that
-        names of nearby points do not overlap."""
+        """For each point, whether its name is written above it (True) or below it. This alternates from left
+        to right, so that names of neighbouring points do not overlap."""
         return (np.argsort(np.argsort(self.points[:, 0], kind="stable")) % 2 == 0).tolist()
 
     def line_texts(self) -> list[tuple[np.ndarray, str]]:
-        """The place and the text of each line on which there is room for the text. The place is not the
-        middle of the line, because two lines may cross there."""
+        """The texts on the lines, each with its position. Texts without room are left out. A text is not at
+        the middle of its line, because two lines may cross there."""
         told, reach = [], np.ptp(self.points, axis=0).max() * np.array([0.13, 0.07])
         for (i, j), text in self.lines.items():
             place = 0.6 * self.points[i] + 0.4 * self.points[j]
@@ -234,7 +237,7 @@ class Diagram:
 
 @dataclass(frozen=True, eq=False)
 class MovingPoints:
-    """The same points on several maps. The maps are animated on screen, and side by side on paper.
+    """The same points on several maps, which are animated on screen, and drawn side by side on paper.
 
     Attributes
     ----------
@@ -262,7 +265,8 @@ class MovingPoints:
 
     @property
     def edges(self) -> tuple[np.ndarray, float]:
-        """A square that contains nearly all points: its centre (2,) and half of its side."""
+        """The common limits of all maps: the centre (2,) of a square that contains nearly all points, and
+        half of its side."""
         low, high = np.percentile(self.places.reshape(-1, 2), (0.5, 99.5), axis=0)
         return (low + high) / 2, 0.53 * float((high - low).max()) or 1.0
 
@@ -271,8 +275,9 @@ class MovingPoints:
         return [palette[group] if 0 <= group < len(palette) else theme.neutral for group in self.groups]
 
     def named(self, letter: tuple[float, float]) -> tuple[list[str], np.ndarray]:
-        """Return the names of the groups that have points, and the position of each name on each map, (t, g,
-        2). It is the median of the points, or a free place above or below it; NaN if no place is free.
+        """Return the names of the g groups that have points, and the position of each name on each map, an
+        array (t, g, 2). It is the median of the group's points, or a free place above or below it; NaN if no
+        place is free.
 
         `letter` is the width and the height of a letter, as shares of the side of the map.
         """
@@ -308,8 +313,8 @@ _LINES, _HALF = (0.0, 1.1, -1.1, 2.2, -2.2, 3.3, -3.3), 0.54
 
 
 def overlapping(boxes: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """For each of the n boxes, whether it overlaps the given box. Boxes are (n, 4): left, bottom, right,
-    top."""
+    """For each of the `boxes` (n, 4), whether it overlaps another `box` (4,). The numbers are left, bottom,
+    right, top."""
     return ((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1)
 
 
@@ -318,7 +323,7 @@ CellTexts = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class MatrixPanel:
-    """A heat map.
+    """A heat map, as data.
 
     Attributes
     ----------
@@ -327,14 +332,15 @@ class MatrixPanel:
     values : array (r, c)
         The values of the cells; NaN if a cell has none.
     texts : r × c of str, optional
-        The texts of the cells, which are shown if they fit; by default, the numbers. What follows a line feed
-        is small print.
+        The texts of the cells, which are shown if they fit; by default, the numbers. Text after a line feed
+        is printed small.
     hover : r × c of str, optional
         Hover texts of the cells, below the names of row and column; by default, the numbers.
     note : str
         A line of text below the title.
     marked, framed : tuple of (row, column)
-        Cells with a dotted frame, such as the diagonal; cells with a solid frame, such as the best cell.
+        `marked` cells have a dotted frame, such as the diagonal; `framed` cells a solid one, such as the best
+        cell.
 
     Examples
     --------
@@ -360,12 +366,13 @@ class MatrixPanel:
         return in_cell(self.values[i, j]) if self.texts is None else self.texts[i][j]
 
     def shown_texts(self) -> dict[tuple[int, int], tuple[str, str]]:
-        """Cell → the first line of its text, and its small print. Cells without text are left out."""
+        """For each cell (row, column) with a text, the first line of the text, and the line to print
+        small."""
         cells = ((cell, self.text(*cell)) for cell in np.ndindex(self.values.shape))
         return {cell: text.partition("\n")[::2] for cell, text in cells if text.partition("\n")[0]}
 
     def explain(self, i: int, j: int) -> str:
-        """The hover text of a cell, without its row and column."""
+        """The hover text of a cell, without the names of its row and column."""
         if self.hover is not None:
             return self.hover[i][j]
         return "no value" if np.isnan(self.values[i, j]) else general(self.values[i, j], 4)
@@ -379,14 +386,14 @@ class Matrices:
     ----------
     panels : at least one MatrixPanel
     scale : two values
-        The value of the palest colour and that of the deepest one; either may be larger. Values beyond an end
-        get the colour of this end.
+        The value with the palest colour, then the value with the deepest colour; either may be larger. Values
+        beyond an end get the colour of this end.
     alt : str
         A description of the heat maps in words.
     log : bool
         Whether the colour scale is logarithmic, for positive values.
     across : int, optional
-        Largest number of panels side by side.
+        The largest number of panels in a row of the figure.
 
     Examples
     --------
@@ -415,7 +422,7 @@ class Matrices:
             raise ValueError(f"scale: expected two {kind} values, got {self.scale!r}")
 
     def shares(self, values: np.ndarray) -> np.ndarray:
-        """The positions of values on the scale, 0 (palest) to 1 (deepest). NaN stays NaN."""
+        """The positions of values on the colour scale, 0 (palest) to 1 (deepest). NaN stays NaN."""
         measured = np.log10 if self.log else np.asarray
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = measured(np.array(self.scale, dtype=float))
@@ -426,7 +433,7 @@ class Matrices:
         return cell_color(float(self.shares(value)), theme)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """The positions of the ticks on the scale, 0 … 1, and their labels."""
+        """The ticks of the colour bar: their positions, 0 … 1, and their labels."""
         low, high = sorted(self.scale)
         values = np.linspace(low, high, 5)
         if self.log:
@@ -453,8 +460,8 @@ class Matrices:
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns are labelled by numbers instead of names, because names have more than `room`
-        letters."""
+        """Whether columns are labelled by the numbers of rows with the same names, because some of the names
+        have more than `room` letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
@@ -470,17 +477,17 @@ class Matrices:
 
 
 def name_of(label: Label) -> str:
-    """The label as text. Numbers have at most four digits."""
+    """A label of a row or a column as text. Numbers have at most four digits."""
     return label if isinstance(label, str) else general(label, 4)
 
 
 def label_step(n: int, room: float) -> int:
-    """The smallest step for which at most `room` labels remain, if only every step-th of n labels is kept."""
+    """The smallest step such that at most `room` of n labels remain if only every step-th label is kept."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
-    """The printed form of a table of scores: score, 95 % sampling interval, chance level with its band, n."""
+    """Format a table of scores for print: score, 95 % sampling interval, chance level with its band, n."""
     # Only scores from 0 to 1 have a sampling interval. It is symmetric, so its ends may lie beyond 0 or 1.
     table = table.assign(**{end: table[end].clip(0, 1) for end in ("low", "high") if end in table})
 
@@ -515,7 +522,7 @@ def _chance_text(mean: float | None, low: float, high: float) -> str:
 
 def score_points(table: pd.DataFrame) -> Lines:
     """A chart of scores with their intervals, side by side for each metric. The bands of the chance level are
-    behind them."""
+    drawn behind the scores."""
     forms, metrics = table.form.unique().tolist(), tuple(map(str, table.metric.unique()))
     side = (table.form.map(forms.index) - (len(forms) - 1) / 2) * 0.8 / len(forms)
     table = table.assign(x=table.metric.map(metrics.index) + side)

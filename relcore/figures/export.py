@@ -1,6 +1,8 @@
-"""Export: write every figure as a file that contains the recipe to draw it again.
+"""Export figures as files. Each file contains its recipe: the settings with which the figure can be drawn
+again.
 
-The recipe is in PDF (Keywords), PNG (a text chunk), SVG (metadata) and HTML (a JSON script).
+In a PDF file, the recipe is in Keywords; in PNG, in a text chunk; in SVG, in the metadata; in HTML, in a JSON
+script.
 """
 
 from __future__ import annotations
@@ -109,7 +111,6 @@ def _recipe_text(data: bytes) -> str | bytes | None:
 
 
 def _png_texts(data: bytes) -> Iterator[bytes]:
-    """The texts in a PNG file that have Relscope's key. Pixels are not decoded."""
     at, key = len(_PNG), KEY.encode() + b"\0"
     while at + 8 <= len(data):
         end = at + 8 + int.from_bytes(data[at : at + 4])
@@ -179,7 +180,7 @@ class Exportable:
     recipe : dict, optional
         The settings that draw the figure again. All values must be JSON values.
     latex : () → DataFrame, optional
-        A function that returns the table for LaTeX, if the figure has a small one.
+        A function that returns a small table for LaTeX, if the figure has one.
     page : (theme, recipe in JSON) → bytes, optional
         A function that returns an HTML page, which replaces the Plotly figure.
     caption : str
@@ -297,14 +298,14 @@ class Exportable:
 
 
 def _has_numbers(column: pd.Series) -> bool:
-    """Whether all cells of a column in a printed table are numbers, intervals or dashes."""
     return column.map(lambda value: re.fullmatch(r"[-−–+±…\[\]().,%\d\s]*|nan", str(value)) is not None).all()
 
 
 def content_policy(scripts: Iterable[str], also: str = "") -> str:
-    """The content security policy of a page: only these scripts may run, and no server may be contacted.
+    """The content security policy of an HTML page, which allows only these scripts to run, and no contact to
+    a server.
 
-    It is a second defence: a text of a user that broke out of a script or an attribute still could not run.
+    It is a second defence after escaping: a user's text that escaping missed still could not run as a script.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
@@ -317,8 +318,8 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
 def drawing_functions(
     function: str, *data: Any
 ) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """Return the function of this name in `screen` and the one in `paper`, both applied to these data. The
-    modules are imported when a function is called.
+    """Two functions that draw these data: by the function of this name in `screen`, and by that in `paper`.
+    These modules are imported only when a figure is drawn.
 
     The data are made `encodable`, because Matplotlib and Plotly fail on texts that UTF-8 cannot represent.
     """
@@ -336,7 +337,8 @@ def chart_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """A chart as an `Exportable`. If `table` is given, it replaces the table of the chart.
+    """Make an `Exportable`, which can be written to files, from a chart. If `table` is given, it replaces the
+    table of the chart.
 
     Examples
     --------
@@ -362,7 +364,7 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
-    """A figure with a histogram of each array of values, as an `Exportable`.
+    """Make an `Exportable`, which can be written to files, with a histogram of each array of values.
 
     Examples
     --------

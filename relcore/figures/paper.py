@@ -70,7 +70,7 @@ _SLANTED = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 def write(
     figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None
 ) -> bytes:
-    """The content of a file of the figure, as "pdf", "svg" or "png". Equal figures give equal bytes.
+    """The content of a "pdf", "svg" or "png" file of the figure. Equal figures give equal bytes.
 
     `metadata` uses the keys that Matplotlib has for this kind of file.
     """
@@ -84,8 +84,8 @@ def write(
 
 @contextmanager
 def settings(style: Style) -> Iterator[None]:
-    """A context in which Matplotlib has the settings of this style. It holds a lock, because the settings are
-    common to all threads.
+    """A context in which Matplotlib has the settings of this style. It holds a lock, because all threads
+    share these settings.
     """
     theme, size = style.theme, style.font_size
     surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
@@ -121,13 +121,13 @@ def _blank_figure(style: Style, height: float) -> Figure:
 
 
 def _add_axes(figure: Figure, x: float, y: float, wide: float, high: float, **options: Any) -> Axes:
-    """New axes at a position in inches."""
     width, height = figure.get_size_inches()
     return figure.add_axes((x / width, y / height, wide / width, high / height), **options)
 
 
 def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
-    """Add a legend at the bottom, with as many columns as fit. None if no artist has a name."""
+    """Add a legend at the bottom, with as many columns as fit. If no artist has a label, add nothing and
+    return None."""
     look = {"frameon": False, "borderpad": 0.2, "borderaxespad": 0, "handletextpad": 0.4}
     look |= {"handlelength": 1.1, "columnspacing": 1.2, "labelspacing": 0.35, "handles": handles}
     legend = None
@@ -142,8 +142,8 @@ def _legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend
 
 
 def _fit_to(text: Text, room: float) -> None:
-    """Make a text fit into `room` inches by a smaller font of at least `_SMALLEST` points. If it is still too
-    long, cut it in the middle."""
+    """Reduce the font of a text, to `_SMALLEST` points at least, until the text fits into `room` inches. If
+    it is still too long, cut it in the middle."""
     while _width(text) > room and text.get_fontsize() > _SMALLEST:
         text.set_fontsize(max(_SMALLEST, 0.95 * text.get_fontsize()))
     whole = text.get_text()
@@ -155,8 +155,8 @@ def _fit_to(text: Text, room: float) -> None:
 
 
 def _quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Set short ticks in the colours of the theme, with labels that are smaller by `smaller` points. Settings
-    of Matplotlib would not work, because ticks are created when they are first drawn."""
+    """Set short ticks in the colours of the theme, with labels that are `smaller` points below the font size.
+    Matplotlib's global settings would not work, because ticks are created only when they are drawn."""
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted}
     axes.tick_params(which="both", length=2, width=0.6, color=style.theme.border, **look)
 
@@ -178,7 +178,6 @@ def _height(artist: Artist) -> float:
 
 
 def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
-    """An empty chart without margins, which `_fit_around` sets after drawing."""
     figure = _blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
@@ -189,7 +188,7 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
-    """The figure, after its margins are set so that tick labels, titles and the legend fit."""
+    """Set the margins of a chart so that tick labels, titles and the legend fit, and return the figure."""
     pad, below = 0.04, _height(_legend_below(figure, handles, style)) if handles else 0.0
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)
@@ -231,7 +230,7 @@ _MOST_MAPS = 12  # number of maps on one page
 
 
 def moving_figure(moving: MovingPoints, style: Style = PAPER) -> Figure:
-    """The figure of moving points: their maps side by side. Of more than twelve maps, twelve at even
+    """Draw the maps of moving points side by side. If there are more than twelve maps, twelve at even
     intervals are drawn."""
     theme, t = style.theme, len(moving.titles)
     shown = np.unique(np.linspace(0, t - 1, min(t, _MOST_MAPS)).round().astype(int))
@@ -369,7 +368,8 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
 def _draw_panel(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, size: tuple[float, float, float]
 ) -> None:
-    """Draw the cells of a panel and their names. `size` is width, height and left margin in inches."""
+    """Draw a heat map with the names of its rows and columns. `size` is width, height and left margin in
+    inches."""
     theme, (n_rows, n_columns) = style.theme, panel.values.shape
     wide, high = size[0] / n_columns, size[1] / n_rows
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(n_rows - 0.5, -0.5))
@@ -430,7 +430,8 @@ def _name_rows(
 def _write_cells(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: tuple[float, float]
 ) -> None:
-    """Write the texts of the cells if all texts fit, and their small print if all of that fits, too."""
+    """Write the texts of the cells if all of them fit. The small print of the cells is written if it fits,
+    too."""
     wide, high = cell
     shown = panel.shown_texts()
     if not shown:
@@ -459,8 +460,8 @@ def _lift(text: Text, points: float) -> None:
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The figure of the panes of a scene, with the legend below. `scene.columns` panes are side by side; in a
-    single column of a paper, at most two are."""
+    """Draw the panes of a scene, with the legend below. `scene.columns` panes are side by side, but at most
+    two if the figure is as wide as a column of a paper."""
     with settings(style):
         models = min(len(scene.panes), scene.columns)
         columns = min(models, 2) if style.width <= COLUMN else models
@@ -535,7 +536,6 @@ def _draw_pane(axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float
 
 
 def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tuple[float, float]) -> None:
-    """Draw the directions of the three axes in the lower left corner of a pane of `size` inches."""
     reach, middle = style.line, np.array([1.7, 1.7]) * style.line
     look = {"xycoords": "axes fraction", "textcoords": "axes fraction", "zorder": 6}
     look |= {"ha": "center", "va": "center", "fontsize": style.font_size - 2, "color": style.theme.muted}
@@ -549,8 +549,8 @@ def _draw_axes(axes: Axes, turn: Sequence[float] | None, style: Style, size: tup
 
 
 def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
-    """Draw the contours within which 25, 50, 75 and 95 % of the points (n, 2) lie, if points hide each other.
-    The rule is that of the screen (contours.js)."""
+    """If points (n, 2) hide each other, draw the contours within which 25, 50, 75 and 95 % of them lie. The
+    same rule is used on screen (contours.js)."""
     if not len(points):
         return
     low, high = points.min(axis=0), points.max(axis=0)
@@ -573,7 +573,8 @@ def _draw_contours(axes: Axes, points: np.ndarray, theme: Theme) -> None:
 def _write_names(
     axes: Axes, i: int, scene: Scene, style: Style, size: tuple[float, float], places: np.ndarray, star: float
 ) -> None:
-    """Write the names on a pane of `size` inches; the rows are at `places`, in inches."""
+    """Write the names of rows, groups and anchors on pane number `i`, which has `size` inches. `places` are
+    the positions of the rows, and `star` the diameter of a star, in inches."""
     theme, smaller = style.theme, 0 if size[0] > 2 else 1
     sizes = {
         True: style.font_size - 1.5 - smaller,
@@ -614,7 +615,7 @@ def _title_pane(
 
 
 def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
-    """Write the numbers and names of the anchors at the bottom, in lines. Returns the height of the lines in
+    """Write the numbers and names of the anchors (`key`) at the bottom of the figure. Returns their height in
     inches."""
     size = style.font_size - 1
     look = {"fontsize": size, "color": style.theme.muted, "transform": figure.dpi_scale_trans}
@@ -633,8 +634,9 @@ def _write_key(figure: Figure, key: Sequence[str], style: Style) -> float:
 
 
 def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    """The entries of the legend: for each colouring, "other" and the classes that occur; then the anchors. A
-    colouring by a scale has a colour bar, so only its rows without a value get an entry, "other".
+    """The entries of the legend. A colouring by classes has an entry for each class that occurs, and "other"
+    for rows without a class. A colouring by numbers has a colour bar instead, and only the entry "other". The
+    anchors come last.
     """
     dot, handles = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}, []
     for side, coloring in zip(scene.sides, scene.colorings(), strict=True):

@@ -1,4 +1,5 @@
-"""Scene: the content of the linked panes. Sizes, names and legends are the same on screen and on paper."""
+"""`Scene`: the content of linked maps of the same rows (panes). Sizes, names and legends are computed here,
+so that they are the same on screen and on paper."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ class ColorScale:
         return list(zip(self.shares(numbers).tolist(), map(number_text, numbers), strict=True))
 
     def parts(self) -> list[str]:
-        """The ranges of the `PARTS` parts of the colour bar, lowest first."""
+        """The ranges of numbers, as texts, of the `PARTS` equal parts of the colour bar, lowest first."""
         spaced = np.geomspace if self.logarithmic else np.linspace
         limits = [number_text(limit, 3) for limit in spaced(self.low, self.high, PARTS + 1)[1:-1]]
         inner = [f"{low} … {high}" for low, high in pairwise(limits)]
@@ -92,13 +93,12 @@ class ColorScale:
 
 
 def number_text(number: float, digits: int = 4) -> str:
-    """The text of a number on an axis. Numbers below 10,000, such as years, have no comma."""
+    """Format a number for an axis. Numbers below 10,000, such as years, get no comma."""
     text = general(number, digits)
     return text.replace(",", "") if abs(number) < 10_000 else text
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """Round numbers between the ends: multiples of 1, 2 or 5 · 10ᵏ."""
     rough = (high - low) / _TICKS
     power = 10.0 ** floor(log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -112,15 +112,15 @@ def _powers(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """A colouring of the rows of a scene.
+    """A colouring of the rows of a scene: by classes or, with a `scale`, by numbers.
 
     Attributes
     ----------
     categories : array (n,) of int
-        The class of each row (an index into `names`), or its step on the `scale`. It is −1 for rows without a
-        class, which are grey.
+        The class of each row (an index into `names`), or its step on the `scale`; −1 for rows without a class
+        or number, which are grey.
     names : sequence of str
-        The names of the classes, which form the legend; empty for a scale.
+        The names of the classes for the legend; empty if there is a scale.
     colors : sequence of str
         One colour per class or step; by default, the colours of the palette.
     title : str
@@ -128,8 +128,8 @@ class Coloring:
     values : array (n,), optional
         The numbers on the scale.
     hidden : tuple of str
-        Classes that are not drawn. Each is the name of a class, `NONE`, or ``"3/8"`` for the third of the
-        eight parts of a colour bar.
+        Names of the classes that are not drawn. `NONE` stands for rows without a class, and ``"3/8"`` for the
+        third of the eight parts of a colour bar.
     """
 
     categories: np.ndarray
@@ -174,7 +174,8 @@ class StarLook:
 
 @dataclass(frozen=True)
 class Pane:
-    """A map of the rows: `coordinates` (n, 2) or (n, 3); `note` is its small print."""
+    """A map of the rows, in two or three dimensions: `coordinates` are (n, 2) or (n, 3). `note` is a line of
+    small print."""
 
     title: str
     coordinates: np.ndarray
@@ -188,7 +189,7 @@ SELECTED_ROWS = "selected rows"  # the column of a condition that lists ids of r
 
 @dataclass(frozen=True, eq=False)
 class Facet:
-    """A column by which rows are filtered.
+    """A column of data by which the rows can be filtered.
 
     Attributes
     ----------
@@ -226,8 +227,9 @@ class Facet:
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter of rows by a column: the selected `classes`, which may include `NONE`; or, for numbers, the
-    ends of a range, None for an open end. All bins of the `Facet` that overlap the range are selected."""
+    """A filter of rows by a column. It keeps the rows of the given `classes`, which may include `NONE` (no
+    class). For a column of numbers, it keeps a range, where None is an open end; all bins of the `Facet` that
+    overlap the range are kept."""
 
     column: str
     classes: tuple[str, ...] = ()
@@ -252,7 +254,8 @@ class Condition:
 
 
 def column_title(column: str, models: Sequence[str] = ("model 1", "model 2")) -> str:
-    """The title on the screen of a column in settings, with the names of the two models."""
+    """The title that the screen shows for a column, which settings call `column`. The titles of some columns
+    include the name of a model."""
     return _TITLES[column].format(*models) if column in _TITLES else column.removeprefix("column:")
 
 
@@ -269,7 +272,8 @@ def passing(facets: Sequence[Facet], conditions: Sequence[Condition], n: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The cluster of each row, (n,) int, −1 for rows in no cluster; and the names of the clusters."""
+    """A clustering of the rows: the cluster of each row, (n,) int, −1 for none; and the names of the
+    clusters."""
 
     numbers: np.ndarray
     names: tuple[str, ...]
@@ -282,23 +286,24 @@ FACING = (0.8253, 0.0, -0.5646, -0.2199, 0.9211, -0.3214, 0.5201, 0.3894, 0.7602
 
 @dataclass(frozen=True)
 class Scene:
-    """One or more panes with the same n rows.
+    """Linked maps (panes) of the same n rows, with everything that is drawn on them: colours, anchors, names,
+    a filter and marked rows.
 
     Attributes
     ----------
     panes : tuple of Pane
         The panes. Their titles differ; the order of their rows is the same.
     columns : int
-        The number of panes side by side, one for each space. Further panes are below these.
+        The number of panes side by side, one for each space. Further panes are in a second row.
     categories, category_names, category_colors, scale, values, color_title, hidden
         The fields of the `Coloring` of all panes except `second_panes`.
     anchors : array (k,) of int
         The rows that are drawn as stars.
     anchor_numbers : array (k,) of int, optional
-        The numbers of the anchors, from 1; by default, in this order. If only some of the anchors are drawn,
+        The numbers of the anchors, by default 1, 2, …, k. If the scene has only some of the anchors, some
         numbers are missing.
     caption : str
-        One sentence on the content, which is also part of the alt text.
+        One sentence on the content, with which the alt text begins.
     texts, notes : arrays (n,) of str, optional
         Hover texts: the item of each row, and a note on it in small print.
     prominence : array (n,) of int, optional
@@ -306,19 +311,19 @@ class Scene:
     second : Coloring, optional
         The colouring of `second_panes`, which are the right or the lower panes.
     clusters : Clusters, optional
-        Clusters for maps whose colours have no names.
+        Clusters whose names are written on maps if the colours have no names.
     named : bool
         Whether to write the names of classes and clusters on the maps.
     turn : tuple of 9 floats, optional
-        The view of maps in three dimensions: a rotation matrix, whose rows are the directions to the right,
-        up, and to the viewer. The default is `FACING`.
+        The direction from which maps in three dimensions are seen: a rotation matrix, whose rows are the
+        directions to the right, up, and to the viewer. The default is `FACING`.
     mute : bool
-        Whether the ids are mere numbers or codes, which are not written on the maps.
+        Whether ids are not written on the maps, because they are only numbers or codes.
     facets, filter : tuples of Facet and Condition
         The columns that can be filtered by, and the filter. Rows that the filter excludes are grey.
     marked : array (s,) of int
-        Rows that were selected or found by a search. If there are at most 24, they have a ring and, unless
-        `mute`, their id.
+        Rows that were selected or found by a search. If there are at most 24, each is drawn with a ring and,
+        unless `mute`, its id.
     """
 
     panes: tuple[Pane, ...]
@@ -363,12 +368,13 @@ class Scene:
         return replace(raw, categories=np.where(self.kept, raw.categories, -1))
 
     def colorings(self) -> tuple[Coloring, ...]:
-        """The distinct colourings: a single one for all panes, or the first and the second colouring."""
+        """The different colourings: a single one for all panes, or the first one and `second`."""
         return (self._first, self.second) if self.second else (self._first,)
 
     @property
     def sides(self) -> list[str]:
-        """The titles of the legends; `""` if there is only one legend."""
+        """The titles of the legends, which name the panes that they belong to; `""` if there is only one
+        legend."""
         if self.second is None:
             return [""]
         return ["Upper", "Lower"] if self.second_panes[0] >= self.columns else ["Left", "Right"]
@@ -381,12 +387,12 @@ class Scene:
 
     @cached_property
     def shown(self) -> np.ndarray:
-        """Whether each row is drawn, (n,) bool. Rows that one of the colourings hides are not."""
+        """Whether each row is drawn, (n,) bool. Rows that any of the colourings hides are not drawn."""
         return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
 
     @cached_property
     def kept(self) -> np.ndarray:
-        """Whether the filter keeps each row, (n,) bool."""
+        """Whether each row passes the filter, (n,) bool."""
         return passing(self.facets, self.filter, len(self))
 
     def alt(self) -> str:
@@ -431,7 +437,7 @@ def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:
 
 
 def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
-    """The scales of all colourings that have one, each with its title."""
+    """The colour scales of the scene (one for each colouring by numbers), each with its title."""
     pairs = zip(scene.sides, (coloring.scale for coloring in scene.colorings()), strict=True)
     return [(": ".join(filter(None, (side, scale.title))), scale) for side, scale in pairs if scale]
 
@@ -442,7 +448,8 @@ def point_size(n: int) -> float:
 
 
 def star_size(n_anchors: int) -> float:
-    """The diameter of a star on screen, in pixels. If there are many anchors, stars are small."""
+    """The diameter on screen, in pixels, of the star that marks an anchor. If there are many anchors, stars
+    are small."""
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
@@ -451,8 +458,9 @@ def star_opacity(n_anchors: int) -> float:
 
 
 def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
-    """Return the rows of the drawn anchors, and their labels as on screen (stars.js). Labels are numbers; if
-    many numbers are missing, they are names. For too many anchors, the list of labels is empty."""
+    """Return the rows of the drawn anchors, and the labels of their stars. Labels are numbers or, if many
+    numbers are missing, names. If there are too many anchors, the list of labels is empty. The same rule is
+    used on screen (stars.js)."""
     if not len(scene.anchors) or not scene.stars.shown:
         return np.empty(0, dtype=np.int64), []
     places = np.flatnonzero(scene.shown[scene.anchors])
@@ -465,8 +473,8 @@ def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
 
 
 def anchor_key(scene: Scene) -> list[str]:
-    """The number and the name of each anchor, such as "1 time". An empty list unless stars are labelled by
-    numbers and rows have names."""
+    """The texts that explain the numbers on stars: number and name of each anchor, such as "1 time". The list
+    is empty if stars are not labelled by numbers, or rows have no names."""
     rows, labels = drawn_anchors(scene)
     if scene.mute or not labels or scene.numbers.max() > 2 * len(scene.anchors):
         return []
@@ -486,7 +494,7 @@ _LINES = (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0)  # heights of a name above the m
 
 @dataclass(frozen=True)
 class MapName:
-    """A name on a map, with its middle at (x, y). For an anchor, `color` is ""."""
+    """A name to write on a map, with its middle at (x, y). For the name of an anchor, `color` is ""."""
 
     row: int
     text: str
@@ -507,12 +515,13 @@ def map_names(
     star: float = 0.0,
 ) -> list[MapName]:
     """The names that fit on a pane without overlap. They are placed in this order: marked rows, groups, spots
-    with several rows, anchors. Names of groups do not cover stars that have labels, and avoid other stars.
-    The rule is that of names.js, except that a group whose rows fill a small pane keeps its name.
+    with several rows, anchors. Names of groups never cover stars with labels, and avoid other stars if
+    possible. The same rule is used on screen (names.js), except that here a group whose rows fill a small
+    pane keeps its name.
 
-    `places` (n, 2) are the positions of the rows from the lower left corner. All lengths have one unit:
-    `size` of the pane, height of a `line`, diameter of a `star`, and the width that ``width_of(text,
-    of_anchor)`` returns.
+    `places` (n, 2) are the positions of the rows from the lower left corner of the pane. They have the same
+    unit as all lengths: the `size` of the pane, the height of a `line`, the diameter of a `star`, and the
+    width of a text, which ``width_of(text, of_anchor)`` returns.
     """
     anchors, labels = drawn_anchors(scene)
     half = np.array([star, star]) / 2
@@ -577,14 +586,14 @@ def map_names(
 
 
 def ringed_rows(scene: Scene) -> np.ndarray:
-    """The marked rows that get a ring; none if they are too many, because rings hide rows."""
+    """The marked rows that get a ring. If there are too many, none gets one, because rings hide rows."""
     rows = scene.marked[scene.shown[scene.marked]]
     return rows if len(rows) <= _MOST_RINGS else rows[:0]
 
 
 def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
-    """The spots of a map in two dimensions where several rows lie: one of these rows, and their number. The
-    largest number comes first."""
+    """The spots of a map in two dimensions where several rows lie, largest number first. A spot is given by
+    one of its rows and the number of its rows."""
     points, rows = scene.panes[pane].coordinates, np.flatnonzero(scene.shown)
     if points.shape[1] > 2 or not len(rows):
         return []
@@ -641,15 +650,15 @@ def _short_name(name: str, letters: int = _LETTERS) -> str:
 
 
 def seen(coordinates: np.ndarray, turn: tuple[float, ...] | None) -> np.ndarray:
-    """The coordinates as the viewer sees them: (n, 2), or (n, 3), whose third column is larger for nearer
-    points."""
+    """The coordinates after a rotation to the viewer: (n, 2), or (n, 3) with a third column that is larger
+    for nearer points."""
     points = np.asarray(coordinates, dtype=np.float64)
     return points @ np.reshape(turn or FACING, (3, 3)).T if points.shape[1] == 3 else points
 
 
 def window_of(points: np.ndarray, aspect: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle (2,) and the size (2,) of a window around all points (n, 2) with a margin. Its width
-    is `aspect` times its height."""
+    """Return the middle (2,) and the size (2,) of a window that contains all points (n, 2) and a margin. Its
+    width is `aspect` times its height."""
     low, high = points.min(axis=0), points.max(axis=0)
     spread = np.maximum(high - low, 1e-12) * 1.14
     scale = max(spread[0] / aspect, spread[1])

@@ -38,8 +38,8 @@ _FEW = 40  # lines of at most this many points get markers
 
 
 def plain_text(text: object) -> str:
-    """The text, escaped so that Plotly shows it literally. Plotly would interpret HTML, mathematics between
-    dollar signs, and ``%{x}``."""
+    """Escape a text so that Plotly shows it literally. Otherwise, Plotly would interpret HTML, mathematics
+    between dollar signs, and ``%{x}``."""
     return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")
 
 
@@ -87,7 +87,7 @@ def _translucent(color: str, alpha: float) -> str:
 
 
 def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
-    """The figure of a chart: lines with bands, or points with error bars."""
+    """Draw a chart: lines with bands, or points with error bars."""
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     figure = _new_figure(theme, lines.describe(), height, showlegend=True, legend=_ABOVE_EDGE)
     figure.update_layout(margin=_MARGIN | {"t": 24 + 18 * len(note) if note else 16}, hovermode="closest")
@@ -124,8 +124,8 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
 
 
 def _name_ends(figure: go.Figure, lines: Lines, theme: Theme, height: int) -> None:
-    """Write the names of the first lines at their right ends. Names are moved apart so that they do not
-    overlap."""
+    """Write the names of the first lines (`Lines.n_direct`) at their right ends. Names are moved apart so
+    that they do not overlap."""
     named = lines.lines[: lines.n_direct]
     parts = [part for line in lines.lines for part in (line.y, line.low, line.high) if part is not None]
     every = np.concatenate(parts)
@@ -247,8 +247,7 @@ _MOVES = {"mode": "immediate", "transition": {"duration": 700, "easing": "cubic-
 
 
 def moving_figure(moving: MovingPoints, theme: Theme = LIGHT) -> go.Figure:
-    """The figure of moving points: one map at a time, a slider over all maps, and a button that plays
-    them."""
+    """Draw moving points: one map at a time, with a slider over all maps and a button that plays them."""
     titles, (named, middles) = [plain_text(title) for title in moving.titles], moving.named(_MAP_LETTER)
     figure = _new_figure(theme, moving.describe(), 520, showlegend=False, hovermode="closest")
     dots = {"color": moving.colors(theme), "size": 5, "opacity": 0.8}
@@ -318,8 +317,8 @@ def matrices_figure(
     """The figure of heat maps: all panels in a grid, with column names above and row names at the left.
 
     In Plotly, the cells of heat maps cannot be selected. So each cell has an invisible point, whose
-    ``customdata`` are panel, row and column. The cell `picked` gets a frame. The approximate `width` in
-    pixels decides which texts fit.
+    ``customdata`` are panel, row and column. The cell `picked` (panel, row, column) gets a frame. `width` is
+    the approximate width in pixels; it decides which texts fit.
     """
     fitting = int(np.clip((width - 200) // max(220, 44 * min(data.most[1], 12)), 1, 3))
     lines, across = data.grid(fitting)
@@ -364,8 +363,6 @@ def matrices_figure(
 
 
 class _Room:
-    """Approximate sizes of the parts of a figure with heat maps, in pixels."""
-
     def __init__(self, data: Matrices, width: int, across: int) -> None:
         panels, (rows, columns) = data.panels, data.most
         longest = max(len(name_of(row)) for panel in panels for row in panel.rows)
@@ -464,8 +461,8 @@ def _draw_panel(
 def _cell_texts(
     data: Matrices, panel: MatrixPanel, cell: tuple[float, float], theme: Theme
 ) -> dict[str, Any]:
-    """The settings of a scatter trace that write the texts of the cells, in colours with enough contrast;
-    none if some texts do not fit. Small print is written if it fits, too."""
+    """The settings with which a Plotly scatter trace writes the texts of the cells, in colours with enough
+    contrast. They are empty if some texts do not fit. Small print is included if it fits, too."""
     (wide, high), shown = cell, panel.shown_texts()
     longest, small = (max((len(texts[n]) for texts in shown.values()), default=0) for n in (0, 1))
     size = next((s for s in (15, 13, 12, 11) if longest * 0.58 * s + 4 <= wide), None)
@@ -506,8 +503,8 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
 
 
 def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
-    """The names, with long ones broken into two lines at the space nearest to their middle. An empty list if
-    all names fit in one line of `room` letters, or if one does not fit in two."""
+    """Break long names into two lines, at the space nearest to the middle. The list is empty if two lines are
+    not needed, because all names have at most `room` letters, or not enough for one of the names."""
     lines = []
     for name in map(name_of, names):
         spaces = [place for place, letter in enumerate(name) if letter == " "]
@@ -529,8 +526,8 @@ def _frame(panel: int, row: int, column: int, theme: Theme) -> dict[str, Any]:
 
 
 def _cut(names: Sequence[Any]) -> list[str]:
-    """The names, cut at their ends to `_LONGEST` characters. If distinct names would become equal, they are
-    cut in the middle or at the beginning."""
+    """Cut names at their ends to `_LONGEST` characters. If distinct names would become equal, they are cut in
+    the middle or at the beginning instead."""
     whole, n = [name_of(name) for name in names], _LONGEST
     for head in (n - 1, n // 2, 0):
         short = [

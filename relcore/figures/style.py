@@ -30,25 +30,26 @@ def rgb(color: str) -> tuple[int, ...]:
 
 
 def mix_colors(color: str, other: str) -> str:
-    """The mixture of two hexadecimal colours, with 55 % of the first one."""
+    """Mix two hexadecimal colours: 55 % of the first and 45 % of the second."""
     pairs = zip(rgb(color), rgb(other), strict=True)
     return "#" + "".join(f"{round(0.55 * a + 0.45 * b):02x}" for a, b in pairs)
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours and font of everything except the data, for Plotly, Matplotlib and the style sheet of the app.
+    """The colours and the font of everything in a figure except the data. Plotly, Matplotlib and the style
+    sheet of the app use the same theme.
 
     Attributes
     ----------
     page, surface : str
-        The background of the page; that of a figure.
+        The background colour of the page, and that of a figure.
     text, muted : str
-        The colour of titles and numbers; that of notes and axis titles.
+        The colour of titles and numbers, and that of notes and axis titles.
     grid, border : str
-        The colour of lines inside a plot; that of the frame of a pane.
+        The colour of lines inside a plot, and that of the frame of a pane.
     neutral, null : str
-        The colour of points without a class; that of the band of the chance level.
+        The colour of points without a class, and that of the band of the chance level.
     accent : str
         The colour of buttons, links and emphasis.
     font : str
@@ -119,11 +120,12 @@ class Style:
     dpi : int
         Resolution of PNG and of rastered points in PDF and SVG, 72 to 1200.
     panel_letters : bool
-        Whether the titles of panes, if there are several, begin with a bold letter (a, b, c, d).
+        Whether the titles of several panes begin with a bold letter (a, b, c, d).
     font_size : float
         Font size in points.
     raster_above : int
-        In panes with more points than this, points are rastered. Everything else is vector graphics.
+        The number of points above which the points of a pane are rastered. Everything else is vector
+        graphics.
     """
 
     width: float = setting(PAGE, low=2, high=12, metavar="INCHES", help="3.25 for a column, 6.75 for a page.")
@@ -154,7 +156,7 @@ _RAMPS = {
 
 
 def ramp_of(theme: Theme) -> tuple[str, ...]:
-    """Five shades of the same hue, palest first."""
+    """The colours of the ramp, which show values as colours: five shades of the same hue, palest first."""
     return _RAMPS[theme.dark]
 
 

@@ -103,7 +103,6 @@ def _centroids(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _kernel(centroids: np.ndarray) -> np.ndarray:
-    """The matrix of inner products of the centred centroids, scaled to norm 1."""
     centred = (centroids - centroids.mean(axis=0)).astype(np.float64)
     products = centred @ centred.T
     return products / max(np.linalg.norm(products), np.finfo(np.float64).tiny)

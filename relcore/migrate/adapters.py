@@ -78,7 +78,7 @@ Steps = tuple[Step, ...]
 
 
 def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
-    """Apply all steps to the rows X (n, d_in), block by block. Returns (n, d_out) float32."""
+    """Apply all steps to the rows X (n, d_in), block by block. Returns rows (n, d_out) float32."""
     out = None
     for block in row_blocks(len(X)):
         rows = X[block]
@@ -91,12 +91,14 @@ def apply_steps(steps: Steps, X: np.ndarray) -> np.ndarray:
 
 
 class Adapter(Estimator):
-    """The base class of adapters. An adapter maps new queries and old vectors into a common space, which is
-    searched by cosine. It is fitted on m paired rows.
+    """The base class of adapters. An adapter lets queries of a new model search the vectors of an old model:
+    it maps both into a common space, which is searched by cosine. It is fitted on m rows that both models
+    have embedded.
 
     Rows are first scaled to length 1, because retrieval uses the cosine, and varying lengths harm every
     method that centres. `query_steps_` map rows of the new model to the common space. `corpus_steps_` map
-    rows of the old model; if these are searched unchanged, the only step is `Unit()`.
+    rows of the old model; if these are searched unchanged, the only step is `Unit()`. Rewriting the corpus
+    means to store the mapped old rows.
     """
 
     _needs_target: ClassVar[bool] = True
@@ -139,7 +141,7 @@ class Adapter(Estimator):
 
     @property
     def rewrites_corpus(self) -> bool:
-        """Whether old vectors must be mapped before they can be searched."""
+        """Whether the old vectors must be mapped, and stored again, before they can be searched."""
         self._need_fitted()
         return len(self.corpus_steps_) > 1
 
@@ -150,10 +152,10 @@ class Adapter(Estimator):
 
 
 class InPlaceAdapter(Adapter):
-    """A linear map between centred rows. Old vectors are searched unchanged.
+    """The base class of adapters that map queries linearly, and search the old vectors unchanged.
 
-    A query x is mapped to ‖y‖ u + mean_y, where u is the direction of (x − mean_x)·matrix, and ‖y‖ is the
-    mean length of centred old rows.
+    A query x is mapped to ‖y‖ u + mean_y, where u is the direction of (x − mean_x)·matrix, scaled to length
+    1, and ‖y‖ is the mean length of the centred old rows y.
     """
 
     @abstractmethod
@@ -172,7 +174,7 @@ class InPlaceAdapter(Adapter):
 
 
 class ProcrustesAdapter(InPlaceAdapter):
-    """Centred orthogonal Procrustes (Schönemann 1966) between unit rows. The widths may differ.
+    """Adapter that rotates centred rows by orthogonal Procrustes (Schönemann 1966). The widths may differ.
 
     Examples
     --------
@@ -194,8 +196,8 @@ PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
 
 
 class RidgeAdapter(InPlaceAdapter):
-    """Ridge regression with an offset. λ (`penalty_`) is the one of `PENALTIES` with the smallest
-    leave-one-out error.
+    """Adapter that predicts old vectors by ridge regression with an offset. The penalty λ (`penalty_`) is the
+    value in `PENALTIES` with the smallest leave-one-out error.
 
     The leave-one-out error is Allen's PRESS: the sum of squares of the residuals (y − ŷ)ᵢ / (1 − hᵢ), where h
     is the diagonal of the hat matrix. Rows have length 1, so λ = 1 counts as much as one pair.
@@ -217,9 +219,9 @@ class RidgeAdapter(InPlaceAdapter):
 
 
 def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mean (d,) of unit rows (k, d), and two matrices from the SVD P S Qᵀ of the centred rows: P (k, w),
-    and Q S (S² + λ)^(−1/2) (d, w), where λ is `ridge`. Rows times the second matrix are whitened relative
-    coordinates, up to a rotation.
+    """The mean (d,) of unit rows (k, d), and two matrices from the singular value decomposition P S Qᵀ of the
+    rows after centring and scaling to length 1: P (k, w), and Q S (S² + λ)^(−1/2) (d, w), where λ is `ridge`.
+    Centred rows times the second matrix are whitened relative coordinates, up to a rotation.
     """
     if not 0 < ridge < np.inf:
         raise SpaceError(f"ridge: expected a number above 0, got {ridge}")
@@ -230,11 +232,12 @@ def _whitened(rows: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray, n
 
 @dataclass(eq=False)
 class WhitenedRelativeAdapter(Adapter):
-    """Maps centred rows X to whitened relative coordinates X Aᵀ (K + λI)^(−1/2). The anchors A are the paired
-    rows, and K = A Aᵀ.
+    """Adapter that maps the rows of both models to whitened relative coordinates, the decorrelated
+    similarities to anchors: centred rows X to X Aᵀ (K + λI)^(−1/2). The anchors A are the paired rows,
+    centred and scaled to length 1, and K = A Aᵀ.
 
-    A search returns rows in the same order as with `RelativeProjection(whiten=True)`. `ridge` is λ, above 0;
-    1 counts as much as one average anchor.
+    A search finds rows in the same order as with `RelativeProjection(whiten=True)`. `ridge` is λ, above 0; λ
+    = 1 counts as much as one average anchor.
     """
 
     ridge: float = 0.3
@@ -249,11 +252,13 @@ class WhitenedRelativeAdapter(Adapter):
 
 @dataclass(eq=False)
 class WhitenedInverseAdapter(InPlaceAdapter):
-    """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y.
+    """Adapter that maps new rows to whitened relative coordinates, and decodes these as old vectors: a
+    centred row x is mapped to ‖a_y‖ xW / ‖xW‖ + mean_y, where ‖a_y‖ is the mean length of the centred old
+    rows.
 
     Here W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened",
-    lengths="mean")`. It is computed by decompositions that take time linear in the number of pairs. `ridge`
-    is λ, above 0.
+    lengths="mean")`. A_x and A_y are the paired new and old rows, centred and scaled to length 1; K_x = A_x
+    A_xᵀ and K_y = A_y A_yᵀ. The computation time is linear in the number of pairs. `ridge` is λ, above 0.
     """
 
     ridge: float = 1.0
@@ -274,13 +279,13 @@ class CardScore:
 
 @dataclass(frozen=True)
 class Card(Reported):
-    """The record of how an adapter was made: its method (from `relcore.base.names.ADAPTERS`), the pairs that
-    it was fitted on, and its scores.
+    """The card of an adapter records how it was made: its method (from `relcore.base.names.ADAPTERS`), the
+    pairs that it was fitted on, and its scores.
 
-    The widths are those of the new model, of the old model, and of the searched space. Digests are the
-    `digest_of` the paired rows as float32 arrays. The commit is "" outside a checkout. `candidates` and
-    `n_candidates` say which rows a cascade ranks; see `relcore.migrate.evaluate.Candidates`. `weight` is the
-    weight of the bridge in "query both models", where the old model has weight 1.
+    `width` is the width of the searched space. The two digests are the `digest_of` the paired rows as float32
+    arrays. `commit` is "" outside a git checkout. `candidates` and `n_candidates` say which search results
+    the new model ranks in a cascade; see `relcore.migrate.evaluate.Candidates`. `weight` is the weight of the
+    mapped queries when both models search, where the old model has weight 1.
     """
 
     adapter: str
@@ -332,8 +337,8 @@ def card_of(
     scores: Sequence[CardScore] = (),
     commit: str = "",
 ) -> Card:
-    """The card of an adapter that was fitted on the paired rows `new` (m, d_new) and `old` (m, d_old). It has
-    today's date.
+    """Make the card, dated today, of an adapter that was fitted on the paired rows `new` (m, d_new) and `old`
+    (m, d_old).
     """
     return Card(
         method,
@@ -372,9 +377,7 @@ class StepPlan:
 
 
 class LoadedAdapter(Adapter):
-    """An adapter that was read from a file, with its card. It maps queries and the corpus, but cannot be
-    fitted again.
-    """
+    """An adapter that was read from a file, with its card. It can map rows, but cannot be fitted again."""
 
     def __init__(self, card: Card, queries: Steps, corpus: Steps) -> None:
         self.card = card
@@ -415,8 +418,8 @@ def write_adapter(adapter: Adapter, card: Card, path: Path) -> None:
 def load(path: str | Path) -> LoadedAdapter:
     """Read the adapter from a file, or from a folder that `export` wrote.
 
-    Raises a SpaceError for another kind of file, a damaged file, contradictory shapes, and the layout of a
-    later version.
+    Raises a SpaceError for another kind of file, a damaged file, contradictory shapes, and a file of a later
+    version.
     """
     path = expand_home(path)
     path = path / FILE if path.is_dir() else path
@@ -437,8 +440,8 @@ def _adapter(name: str, plan: StepPlan, tensors: dict[str, np.ndarray]) -> Loade
 def _steps(
     name: str, side: str, kinds: Sequence[str], width: int, end: int, tensors: dict[str, np.ndarray]
 ) -> Steps:
-    """Take the steps of a side from `tensors`, which loses these entries. The steps map rows of width `width`
-    to rows of width `end`.
+    """Build the steps of a side, "queries" or "corpus", from their arrays, which are removed from `tensors`.
+    The steps map rows of width `width` to rows of width `end`.
     """
     if unknown := set(kinds) - set(_KINDS):
         got = f"{quote(sorted(unknown)[:3])}; update Relscope"
@@ -474,8 +477,8 @@ _LEAST_LENGTH = 1e-30  # shorter rows count as zero rows, which stay zero
 
 
 def graph_bytes(adapter: LoadedAdapter, side: str) -> bytes:
-    """The ONNX model, as bytes, of the steps of a side: ``"queries"`` or ``"corpus"``. This needs the package
-    onnx.
+    """Convert the steps of a side, ``"queries"`` or ``"corpus"``, to an ONNX model, as bytes. This needs the
+    package onnx.
 
     The input ``rows`` is float32 (n, d) for any n. The output ``mapped`` is float32 (n, width), with rows of
     length 1.
@@ -522,7 +525,7 @@ def export(adapter: Adapter, card: Card, folder: Path, *, replace: bool = False)
 
     ``adapter.safetensors`` holds the steps and the card. ``apply.py`` maps rows and needs only NumPy.
     ``cascade.py`` ranks the results of an old index by new vectors. ``adapter.onnx`` maps queries. If the
-    adapter projects the corpus, ``corpus.onnx`` maps it. The ONNX files need the package onnx. For faiss, see
+    adapter rewrites the corpus, ``corpus.onnx`` maps it. The ONNX files need the package onnx. For faiss, see
     `index_with_map`.
 
     Raises
@@ -564,16 +567,16 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     Parameters
     ----------
     index : faiss.Index
-        An index of the old vectors. If the adapter projects the corpus, an index of the projected vectors
-        (`Adapter.corpus`).
+        An index of the old vectors. If the adapter rewrites the corpus, an index of the vectors after
+        `Adapter.corpus`.
     projected : bool
-        Whether the vectors in the index were projected by `Adapter.corpus`. It must be True if the adapter
-        projects the corpus.
+        Whether the vectors in the index were mapped by `Adapter.corpus`. It must be True if the adapter
+        rewrites the corpus.
 
     Raises
     ------
     SpaceError
-        An index whose vectors must be projected first; an index of another width.
+        An index whose vectors must be mapped first; an index of another width.
 
     Examples
     --------
@@ -624,10 +627,10 @@ def adapt(
     report: Progress = silent,
     block: int = BLOCK,
 ) -> Target:
-    """Map all rows of a store, and write them to another store with their ids and payload.
+    """Map all rows of a vector database or a file, and write them to another one with their ids and payload.
 
-    Memory holds only a block of rows, and eight bytes for each id. A file or a table gets its name only when
-    it is complete.
+    Rows are mapped in blocks, so memory holds only one block, and eight bytes for each id. A file or a table
+    gets its name only when it is complete.
 
     Parameters
     ----------
@@ -681,7 +684,7 @@ def _hash_ids(ids: Sequence[str]) -> np.ndarray:
 
 def _need_distinct_ids(index: VectorIndex, hashes: np.ndarray) -> None:
     """Raise a SpaceError that names the first repeated id, if there is one. Rows are read again only if two
-    hashes are equal."""
+    of the `hashes` of their ids are equal."""
     hashes.sort()
     alike = hashes[1:][hashes[1:] == hashes[:-1]]
     if not len(alike):
@@ -696,7 +699,8 @@ def _need_distinct_ids(index: VectorIndex, hashes: np.ndarray) -> None:
 
 
 def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
-    """Raise a SpaceError unless `width` is the width of the rows that the adapter maps on this side."""
+    """Raise a SpaceError unless the adapter maps rows of this width. `side` tells the model of the rows:
+    "queries" for the new model, "corpus" for the old one."""
     is_query = side == "queries"
     model, expected = ("new", adapter.n_features_in_) if is_query else ("old", adapter.n_features_old_)
     if width != expected:

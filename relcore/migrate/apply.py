@@ -14,8 +14,8 @@ import numpy as np
 
 @cache
 def adapter():
-    """Two values: the plan of the adapter, which lists the kinds of steps of each side; and a dict from the
-    name of a tensor, such as "queries.1.matrix", to its array.
+    """Read the adapter. Returns a plan, which lists the kinds of steps for "queries" and for "corpus", and a
+    dict with the arrays of the steps by name, such as "queries.1.matrix".
     """
     raw = Path(__file__).with_name("adapter.safetensors").read_bytes()
     begin = 8 + int.from_bytes(raw[:8], "little")
@@ -58,8 +58,8 @@ def corpus(x):
 
 
 def both(old_queries, new_queries, old_vectors):
-    """Join the same queries by both models, (m, d_old) and (m, d_new), into one search that adds the scores
-    of both.
+    """Join vectors of the same queries by both models, (m, d_old) and (m, d_new), so that one search adds the
+    scores of both models.
 
     Search corpus(old_vectors) with the result, by inner product. If the adapter rewrites the corpus, search
     np.column_stack([unit(old_vectors), corpus(old_vectors)]) instead. The scores of each model are divided by
@@ -73,8 +73,8 @@ def both(old_queries, new_queries, old_vectors):
 
 
 def standardised(x, covariance):
-    """The queries x (m, d), scaled so that their inner products with corpus rows, whose covariance is given,
-    have variance 1. A query whose inner products are all equal becomes zero.
+    """Scale each query in x (m, d) so that its inner products with the rows of a corpus have variance 1.
+    `covariance` is that of the corpus. A query whose inner products are all equal becomes zero.
     """
     wide = x.astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", wide, covariance, wide, optimize=True), 0))

@@ -18,11 +18,12 @@ import numpy as np
 
 
 def ranked(old_query, new_query, search, vectors, k=10, n=None, lists=None, mapped=None):
-    """The k best ids for a query, by both models: (d_old,) and (d_new,).
+    """Find the k best ids for a query, which is given by its vectors from both models, (d_old,) and (d_new,).
 
-    The new model ranks n candidates. These are the results of the old query if `lists` is "old", of the
-    bridged query if it is "bridged", and of both by turns if it is "both"; n and `lists` are by default those
-    of the adapter's card. If the adapter rewrites the corpus, `mapped` must search the rewritten rows.
+    The new model ranks n candidates. `lists` says where they come from: "old", the results of the old query;
+    "bridged", the results of the new query after the adapter; or "both", alternately from both lists. By
+    default, n and `lists` are those of the adapter's card. If the adapter rewrites the corpus, `mapped` must
+    search the rewritten rows.
     """
     import apply
 

@@ -2,9 +2,9 @@
 learning curves.
 
 An option is what an owner of an index can do about a new embedding model. "keep" searches with the old model.
-"bridge" maps queries of the new model to the old vectors by an adapter. "twice" adds the scores of both. In a
-"cascade", the new model ranks the results of the old index, so only these are embedded. "re-embed" searches
-with the new model.
+"bridge" maps queries of the new model to the old vectors by an adapter; these are the bridged queries.
+"twice" adds the scores of these two searches. In a "cascade", the new model ranks the results of the old
+index, so only these are embedded. "re-embed" searches with the new model.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _GRADE = re.compile(r"[+-]?[0-9]{1,4}(?:\.[0-9]{1,4})?")
 def relevance_matrix(
     query: np.ndarray, row: np.ndarray, grade: np.ndarray, n_queries: int, n_rows: int
 ) -> csr_array:
-    """The sparse matrix (n_queries, n_rows) of the grades above 0. No pair may occur twice."""
+    """The sparse matrix (n_queries, n_rows) of relevance grades, from triples of query number, row number and
+    grade. Only grades above 0 are kept. No pair of query and row may occur twice."""
     kept = np.asarray(grade) > 0
     return csr_array((grade[kept].astype(float), (query[kept], row[kept])), shape=(n_queries, n_rows))
 
@@ -79,8 +80,8 @@ def precision(lists: np.ndarray, relevance: csr_array, k: int = K) -> np.ndarray
 
 def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray | None = None) -> np.ndarray:
     """For each query (m, d), the k rows of `corpus` (n, d) with the largest inner products, an array (m, k).
-    If a query is itself a row of the corpus, `own` (m,) is the number of this row, which is left out,
-    otherwise −1.
+    If a query is itself a row of the corpus, that row is left out: `own` (m,) has its number, −1 for other
+    queries.
     """
     lists = nearest(queries, corpus, min(k + (own is not None), len(corpus)), unit=False).rows
     if own is not None:
@@ -98,7 +99,8 @@ class JudgedQuery:
 
 
 def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
-    """Read TREC judgements. Each line has a query, an unused iteration, a document and a grade.
+    """Read relevance judgements in the format of TREC. Each line has four fields: query, iteration (ignored),
+    document, grade.
 
     Raises
     ------
@@ -129,8 +131,8 @@ def read_qrels(path: Path) -> tuple[JudgedQuery, ...]:
 def relevance_of(
     judgements: Sequence[JudgedQuery], queries: Sequence[str], rows: Sequence[str]
 ) -> tuple[csr_array, Mapping[str, int]]:
-    """The `relevance_matrix` of judgements, and the number of judgements with an unknown query and with an
-    unknown row.
+    """The `relevance_matrix` of judgements, and a dict with the numbers of judgements whose query or whose
+    row is unknown.
 
     Raises a SpaceError if no known row is relevant to a known query.
     """
@@ -149,8 +151,9 @@ def relevance_of(
 
 
 def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
-    """The relevance matrix (m, n) in which all other rows with the label of the query are relevant. `labels`
-    (n,) are "" for rows without a label. `queries` (m,) are row numbers.
+    """The relevance matrix (m, n) in which a row is relevant to a query if both have the same label.
+    `queries` (m,) are row numbers; a query is not relevant to itself. `labels` (n,) are "" for rows without a
+    label.
     """
     labels = np.asarray(labels, dtype=object)
     lists = [np.flatnonzero((labels == labels[row]) & (labels[row] != "")) for row in queries]
@@ -160,7 +163,8 @@ def same_label(labels: np.ndarray, queries: np.ndarray) -> csr_array:
 
 
 def neighbours_as_truth(lists: np.ndarray, n_rows: int) -> csr_array:
-    """The relevance matrix in which the rows in `lists` (m, k) are relevant. Entries of −1 are ignored."""
+    """The relevance matrix in which the rows that a search found count as relevant. `lists` (m, k) has them
+    for each query; −1 is ignored."""
     query, row = np.repeat(np.arange(len(lists)), lists.shape[1]), lists.ravel()
     return relevance_matrix(query, row, row >= 0, len(lists), n_rows)
 
@@ -179,11 +183,12 @@ _UNIT = 1e-2
 
 @dataclass(frozen=True)
 class Pairing:
-    """The mean reciprocal rank (`score`) of the partners of n held-out rows; `chance` and `error` are its
-    mean and its standard error for random ranks.
+    """The result of `check_pairs`, a test whether row i of one space belongs to row i of another one. `score`
+    is the mean reciprocal rank of the partners of n held-out rows. `chance` and `error` are the mean and the
+    standard error of this score for random ranks.
 
     `behind` is the mean share of rows that rank behind the partner (.5 by chance). If one file seems to be
-    shifted by some rows, `shift` is this number, and `shifted` is the score after it is undone.
+    shifted by some rows, `shift` is the number of rows, and `shifted` is the score after the shift is undone.
     """
 
     score: float
@@ -203,7 +208,8 @@ class Pairing:
         )
 
     def need(self) -> None:
-        """Raise a SpaceError if the pairs do not belong together. It names the shift, if there is one."""
+        """Raise a SpaceError if the pairs do not belong together. If a shift explains this, the error names
+        it."""
         score = f"mean reciprocal rank {short(self.score)}"
         if self.shift:
             place = f"{counted(abs(self.shift), 'row')} further {'down' if self.shift > 0 else 'up'}"
@@ -224,8 +230,9 @@ class Pairing:
 def check_pairs(
     new: np.ndarray, old: np.ndarray, random_state: int = 0, names: Sequence[str] = ()
 ) -> Pairing:
-    """Test whether row i of `new` (m, d_new) and row i of `old` (m, d_old) belong together. An adapter is
-    fitted on each half of the pairs, and ranks the partners in the other half.
+    """Test whether row i of `new` (m, d_new) and row i of `old` (m, d_old) describe the same item. An adapter
+    is fitted on one half of the pairs; the mapped new rows of the other half then search their partners among
+    the old rows. The halves are exchanged.
 
     The test is repeated with row i + s of `old` in place of row i, for shifts s from −5 to 5. Raises a
     SpaceError, with the `names` of the two spaces, for fewer than 25 pairs.
@@ -270,8 +277,8 @@ def _reciprocal_ranks(new: np.ndarray, old: np.ndarray, odd: np.ndarray) -> np.n
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """Cautions for a person if exact duplicates are much more frequent among the rows of one model, because
-    its texts may have been cut.
+    """Warnings to show if exact duplicates are much more frequent among the rows of one model than of the
+    other. This suggests that one model saw only the beginnings of the texts.
     """
     shares = [1 - len(np.unique(np.asarray(rows, np.float32), axis=0)) / len(rows) for rows in (new, old)]
     sides = (("new", "old", *shares), ("old", "new", *shares[::-1]))
@@ -298,11 +305,10 @@ MOST_FITTED = 20_000
 
 
 class PairSplit(NamedTuple):
-    """Row numbers, ascending, of the pairs to fit on and of the held-out pairs. Pairs that repeat a fitted
-    row are not held out; `n_repeated` counts them.
+    """A split of pairs, as ascending row numbers: the pairs to fit an adapter on, and held-out pairs to test
+    it on. Pairs with the same vector as a fitted pair are not held out; `n_repeated` is their number.
 
-    Fitted rows are neither used as queries nor searched, because an adapter is too good on rows that it was
-    fitted on.
+    Fitted rows are neither used as queries nor searched, because an adapter maps them better than other rows.
     """
 
     fitted: np.ndarray
@@ -311,8 +317,8 @@ class PairSplit(NamedTuple):
 
 
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> PairSplit:
-    """Split the pairs. Pairs to fit on are selected by the strategy in the old space. Held-out pairs are
-    drawn by a hash of their ids. Pairs that may not be scored are never held out.
+    """Split the pairs into those to fit on, which are selected by the strategy in the old space, and held-out
+    ones, which are drawn by a hash of their ids. Pairs that were only guessed are never held out.
 
     The source of `paired` is the old space. If `n_pairs` is 0, all pairs that are not held out are used to
     fit. If `judged`, there are other queries, so no pair needs to be held out. Raises a SpaceError for too
@@ -365,8 +371,9 @@ def added_scores(
     corpora: tuple[np.ndarray, np.ndarray],
     weight: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays, queries and a corpus, whose inner products are z_old + weight · z_new, up to a constant per
-    query. Here z_old and z_new are the standardised scores of the two searches.
+    """Join two searches into one that adds their scores. Returns queries and a corpus whose inner products
+    are z_old + weight · z_new, up to a constant per query. Here z_old and z_new are the scores of the two
+    searches, standardised for each query.
 
     The old queries `old` (m, d_old) search the first of the `corpora` (n, d_old), and the bridged queries
     `new` (m, d) the second (n, d). If both corpora are the old vectors, pass the same object twice. The
@@ -390,8 +397,8 @@ N_CANDIDATES = 50
 
 
 class Candidates(NamedTuple):
-    """The rows that the new model ranks: the first `n` results of the old query ("old"), of the bridged query
-    ("bridged"), or of both by turns ("both").
+    """The search results that the new model ranks in a cascade: the first `n` results of the old query
+    ("old"), of the bridged query ("bridged"), or alternately of both ("both").
     """
 
     lists: str = "both"
@@ -403,8 +410,8 @@ class Candidates(NamedTuple):
 
 
 def interleave(lists: Sequence[np.ndarray], n: int) -> np.ndarray:
-    """For each query, the first n distinct rows when its `lists`, each (q, ≥ n), are read by turns: an array
-    (q, n), −1 for none.
+    """Merge several ranked lists of each query: the first of every list, then the second of every list, and
+    so on. Returns the first n distinct rows (q, n), −1 for none; each list is (q, ≥ n).
     """
     found = np.full((len(lists[0]), n), -1)
     for place, rows in enumerate(np.stack([one[:, :n] for one in lists], axis=2).reshape(len(found), -1)):
@@ -427,7 +434,7 @@ def rerank(queries: np.ndarray, corpus: np.ndarray, candidates: np.ndarray, k: i
 
 class Sides(NamedTuple):
     """The queries and the corpus of three searches: by the old model, through the adapter, and by the new
-    model. If some rows have no new vector, the last corpus is None.
+    model. If some rows have no vector by the new model, the corpus of the new model is None.
     """
 
     old: tuple[np.ndarray, np.ndarray]
@@ -468,8 +475,8 @@ class RetrievalTask:
     candidates: Candidates = Candidates()
 
     def score(self, lists: np.ndarray, k: int = K) -> np.ndarray:
-        """The nDCG@k of each query, (q,), for the rows that it finds (q, ≥ k). If nothing is judged, the
-        share of the k neighbours by the new model that it finds.
+        """The score (q,) of each query for the rows that it finds, `lists` (q, ≥ k): nDCG@k. If nothing is
+        judged, it is the share of the k nearest rows by the new model that are found.
         """
         return (ndcg if self.is_judged else precision)(lists, self.relevance, k)
 
@@ -485,7 +492,8 @@ class RetrievalTask:
         k: int = K,
         options: tuple[str, ...] = OPTIONS,
     ) -> dict[str, np.ndarray]:
-        """For each option, the rows of the corpus (q, k) that it finds, best first; −1 for none."""
+        """Search all queries by each option, such as "keep" or "bridge". Returns, by option, the rows of the
+        corpus (q, k), best first; −1 for none."""
         return self.lists(self.sides(adapter), weight, k, options)
 
     def sides(self, adapter: Adapter) -> Sides:
@@ -501,8 +509,8 @@ class RetrievalTask:
         options: tuple[str, ...] = OPTIONS,
         find: Callable[[str, np.ndarray, np.ndarray, int], np.ndarray] | None = None,
     ) -> dict[str, np.ndarray]:
-        """The same as `search`, with the given queries and corpora, such as compressed ones. A cascade still
-        ranks by the new vectors of the task.
+        """The same as `search`, but with other queries and corpora, such as compressed ones. A cascade still
+        ranks by the uncompressed new vectors.
 
         `find` replaces the function `relcore.migrate.evaluate.search`. Its arguments are the name of the side
         ("old", "bridged", "new" or "twice"), the queries, the corpus, and the number of rows to find.
@@ -525,8 +533,8 @@ class RetrievalTask:
         return {name: found[name][:, :k] for name in OPTIONS if name in options and name in found}
 
     def with_fewer_rows(self, most: int, random_state: int = 0) -> RetrievalTask:
-        """The same task on about `most` rows: the relevant rows, the queries' own rows, and random other
-        rows."""
+        """The same task with a corpus of about `most` rows: the relevant rows, rows that are queries, and
+        random other rows."""
         if len(self.rows) <= most:
             return self
         own = [] if self.own is None else self.own
@@ -557,8 +565,8 @@ class RetrievalTask:
 
 
 class QueryScores(NamedTuple):
-    """The score of each query (q,), and the deviations (s,) of the mean score when the adapter is fitted on
-    other draws of the pairs.
+    """The score of each query (`queries`, (q,)), and the deviations (`moved`, (s,)) of the mean score when
+    the adapter is fitted on other draws of the pairs.
     """
 
     queries: np.ndarray
@@ -566,10 +574,11 @@ class QueryScores(NamedTuple):
 
 
 class Bootstrap:
-    """Means over queries, and differences of means, with 95 % intervals over queries and draws of the pairs.
+    """Computes means over queries and differences of such means. Their 95 % intervals account for the choice
+    of the queries and for the choice of the pairs that the adapter is fitted on.
 
-    All means use the same 2,000 resamples of the queries. To each, a normal deviation is added, with the
-    covariance of the deviations `moved`; their number is `splits`.
+    All means use the same 2,000 resamples of the queries. For the choice of pairs, each resampled mean gets a
+    normal deviation with the covariance of the `splits` deviations in `QueryScores.moved`.
     """
 
     def __init__(self, n_queries: int, splits: int = 0, draws: int = 2000, random_state: int = 0) -> None:
@@ -582,8 +591,8 @@ class Bootstrap:
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The mean of numbers from `least` to 1, with its 95 % bootstrap interval.
 
-        If all queries have the same score, this interval would have no width. Then its width is that of the
-        exact binomial interval for 0 of q.
+        If all queries have the same score, the bootstrap interval would have no width. Then the exact
+        binomial interval for 0 of q is used instead.
         """
         n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
@@ -610,8 +619,8 @@ MOST_TRIAL_ROWS = 100_000
 def judged_trial(
     spaces: Sequence[LatentSpace], judgements: Sequence[JudgedQuery], random_state: int = 0
 ) -> tuple[RetrievalTask, tuple[str, ...], list[str]]:
-    """Three values: the retrieval task of judged queries, on at most 100,000 rows of the old corpus; the ids
-    of the queries; and cautions.
+    """Make a retrieval task from judged queries. Returns the task, on at most 100,000 rows of the old corpus;
+    the ids of the queries; and warnings to show.
 
     Raises a SpaceError if there are no queries, and if no known row is relevant to a known query.
     """
@@ -649,7 +658,8 @@ def judged_trial(
 def held_out_trial(
     paired: Match, parts: PairSplit, relevance: str, k: int, random_state: int = 0
 ) -> RetrievalTask:
-    """The retrieval task in which at most 2,000 held-out pairs are the queries, and search all held-out rows.
+    """Make a retrieval task from held-out pairs: at most 2,000 of them are the queries, which search all
+    held-out rows.
 
     If `relevance` is "labels", all rows with the label of the query are relevant. If it is "neighbours", or
     fewer than 25 queries or 2 labels remain, the k nearest rows by the new model are relevant. Raises a
@@ -708,8 +718,8 @@ _BY_CHANCE, _CAUTIOUS = 0.5, 2.0
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate adapter: its mean score as a bridge on all queries, the 95 % interval over queries, and
-    whether the old vectors must be rewritten for it."""
+    """A candidate among the adapters: its name, the mean score of the option "bridge" with it, the 95 %
+    interval over queries, and whether the old vectors must be rewritten for it."""
 
     adapter: str
     score: float
@@ -720,8 +730,8 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """The adapter and the weight with the best scores on all queries, the candidate adapters (best first),
-    and the rows that each option finds.
+    """The result of `cross_fitted`: the adapter and the weight with the best scores on all queries, the
+    candidate adapters (best first), and the rows that each option finds.
 
     `weight` is the weight of the bridged search; the old search has weight 1. `found` has the rows (q, k) of
     each option.
@@ -741,9 +751,9 @@ def cross_fitted(
 
     The best adapter has the largest mean gain over the usual adapter, after some standard errors are
     subtracted; the best weight has the largest gain over the option "keep". An adapter that rewrites the
-    corpus must be better by two standard errors than the best of all others. Each query is searched with the
-    choice of the queries in the four other folds, so that its score is not optimistic. Without judgements,
-    the weight is 1. Choices are made on at most 10,000 rows.
+    corpus must be better by two standard errors than the best of all others. The queries are divided into
+    five folds. Each is searched with the adapter and weight that are best for the other four folds, so that
+    its score is not optimistic. Without judgements, the weight is 1. Choices are made on at most 10,000 rows.
     """
     small, q = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state), len(trial.old_queries)
     folds = np.random.default_rng(random_state).permutation(q) % FOLDS
@@ -795,7 +805,8 @@ def _best(gains: np.ndarray, margin: float) -> int:
 
 
 def _cross_validated_choice(choice: Callable[[np.ndarray], int], folds: np.ndarray) -> tuple[int, np.ndarray]:
-    """The choice by all queries; and an array (q,), for each query the choice by those in other folds."""
+    """Apply `choice` to all queries, and for each fold to the queries outside it. Returns the first choice,
+    and an array (q,) with the choice that was made without the fold of each query."""
     return choice(folds >= 0), np.array([choice(folds != fold) for fold in range(FOLDS)])[folds]
 
 
@@ -814,11 +825,11 @@ def jackknife_deviations(
     k: int = K,
     random_state: int = 0,
 ) -> dict[str, np.ndarray]:
-    """For each option, deviations (10,) of its mean score: one for each tenth of the pairs that is left out
-    of the fit.
+    """Measure how much the mean score of each option depends on the pairs that the adapter is fitted on: ten
+    deviations (10,), each without a tenth of the pairs.
 
     They are scaled so that their mean square estimates the variance of the difference between two draws of
-    the pairs. So an interval with this variance covers the score after another draw.
+    the pairs. So an interval with this variance covers the score that another draw of the pairs would give.
     """
     small = trial.with_fewer_rows(MOST_CHOICE_ROWS, random_state).with_fewer_queries(_MOST_MOVED)
     parts = np.empty(len(pairs.ids), dtype=np.int64)
@@ -866,8 +877,9 @@ def curve_of(
     random_state: int = 0,
     report: Progress = silent,
 ) -> tuple[CurvePoint, ...]:
-    """The points of learning curves: the score of each adapter for each number of pairs in `sizes`, and for
-    all pairs. The first adapter has no point for all pairs, because the result of the migration has it.
+    """Compute learning curves: the score of each adapter for each number of pairs in `sizes`, and for all
+    pairs. The first adapter gets no point for all pairs, because the result of the migration already has this
+    score.
 
     At most 20,000 rows are searched. In a draw, the pairs of a smaller size are part of those of a larger
     size. Each adapter is used as a bridge; the first one is also used for the options "twice", with this

@@ -187,12 +187,13 @@ def score_pairs(
     own: np.ndarray | None = None,
     random_state: int = 0,
 ) -> list[np.ndarray]:
-    """Two arrays: the cosines (q, n) of all queries and rows by the old model, and those by the new one; NaN
-    if the row is the query itself. If there are more than 4,000 rows, 4,000 are drawn at random.
+    """Two arrays (q, n): the cosines between all queries and rows by the old model, and those by the new
+    model. They are NaN where the row is the query itself. If there are more than 4,000 rows, 4,000 are drawn
+    at random.
 
-    All rows are included, because the nearest rows by one model have lower cosines by the other.
-    `old` and `new` are pairs of queries (q, d) and rows (n, d), of any length. `own` (q,) is the index of the
-    row that is the query itself.
+    Cosines with far rows are included, because a sample of only the nearest rows by one model would have
+    lower cosines by the other. `old` and `new` are pairs of queries (q, d) and rows (n, d), of any length.
+    `own` (q,) is the index of the row that is the query itself.
     """
     n = len(old[1])
     rows = np.arange(n)
@@ -209,8 +210,8 @@ def score_pairs(
 def restore_threshold(
     old: np.ndarray, new: np.ndarray, threshold: float, random_state: int = 0
 ) -> ThresholdOutcome:
-    """Fit the map of scores on half of the queries, and evaluate it on the other half. Hashes decide the
-    halves. `old` and `new` (q, n) are those of `score_pairs`.
+    """Fit a map from new to old scores on half of the queries, and evaluate it on the other half. The halves
+    are drawn by hashes. `old` and `new` (q, n) are the results of `score_pairs`.
 
     Raises a SpaceError for fewer than 10 queries in a half, and for a threshold outside −1 … 1.
     """
@@ -263,8 +264,9 @@ def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """For each query (q,), its part of the error. The mean over queries is the error of all; each part is a
-    linear approximation, so that a mean over parts has a standard error.
+    """The contribution (q,) of each query to the error of `ThresholdOutcome`; the mean over queries is the
+    error. The error is a ratio of two sums, which is linearised here so that a standard error can be computed
+    from the contributions.
     """
     wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
     if not either.any():
@@ -282,10 +284,10 @@ AFTER = {"bridge": "After bridging", "re-embed": "After re-embedding"}
 class ThresholdChange(
     Task[ThresholdOutcome], kind="migration-threshold", version=2, title="Similarity threshold"
 ):
-    """The task that restores a similarity threshold of the old model after bridging or re-embedding.
+    """The task that finds the new score that corresponds to a similarity threshold of the old model, after
+    the change of model in `system` ("bridge" or "re-embed").
 
-    It uses the pairs and the queries of `migration`. `adapter` is the one that the result of this migration
-    names.
+    It uses the pairs and the queries of `migration`. `adapter` is the one that this migration chose.
     """
 
     migration: Migration
@@ -306,8 +308,8 @@ class ThresholdChange(
     def run(
         self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Progress = silent
     ) -> ThresholdOutcome:
-        """Fit and evaluate the map of scores. Raises a SpaceError as `Migration.run`; also if the system is
-        "re-embed" and some rows lack a new vector.
+        """Fit and evaluate the map of scores. Raises the errors of `Migration.run`, and a SpaceError if the
+        system is "re-embed" and some rows lack a new vector.
         """
         state = self.migration.random_state
         report(0, 2, "fitting the adapter")
@@ -335,8 +337,8 @@ RESCORED = 100  # number of rows of a binary search that are ranked again by ful
 
 
 class Codes(NamedTuple):
-    """The coded rows of an index, a function `queries` that codes queries, and the bytes of a coded row.
-    Inner products of codes replace those of full vectors."""
+    """The compressed rows of an index, a function `queries` that prepares queries to search them by inner
+    product, and the number of bytes per compressed row."""
 
     rows: np.ndarray
     queries: Callable[[np.ndarray], np.ndarray]
@@ -344,19 +346,19 @@ class Codes(NamedTuple):
 
 
 def _int8(corpus: np.ndarray) -> Codes:
-    """Vectors rounded to 255 steps per dimension."""
+    """Round vectors to 255 steps per dimension."""
     scale = np.maximum(np.abs(corpus).max(axis=0), 1e-30) / 127
     return Codes(np.round(corpus / scale) * scale, lambda Q: Q, corpus.shape[1])
 
 
 def _binary(corpus: np.ndarray) -> Codes:
-    """The signs of centred rows. Queries stay unchanged."""
+    """Replace rows by the signs of the centred rows. Queries stay unchanged."""
     signs = np.where(corpus >= corpus.mean(axis=0), np.float32(1), np.float32(-1))
     return Codes(signs, lambda Q: Q, corpus.shape[1] / 8)
 
 
 def _first_dimensions(corpus: np.ndarray, part: int) -> Codes:
-    """The first d / `part` dimensions of the rows, scaled to length 1."""
+    """Cut rows to their first d / `part` dimensions, and scale them to length 1."""
     d = max(1, corpus.shape[1] // part)
     return Codes(unit_rows(corpus[:, :d]), lambda Q: np.ascontiguousarray(Q[:, :d]), 4 * d)
 
@@ -388,8 +390,8 @@ FORM_TITLES = {
 def compressed_lists(
     trial: RetrievalTask, sides: Sides, codes: Sequence[Codes | None], form: str, weight: float, k: int = K
 ) -> dict[str, np.ndarray]:
-    """The rows (q, k) that each option finds if its index holds codes instead of full vectors. `codes` are
-    those of the three corpora of `sides`; None where a corpus is missing.
+    """The rows (q, k) that each option finds if its index holds compressed vectors. `codes` has them for the
+    three corpora of `sides`; None where a corpus is missing.
     """
     coded = [
         side if made is None else (made.queries(side[0]), made.rows)
@@ -407,8 +409,8 @@ def compressed_lists(
 
 @dataclass(frozen=True)
 class Compressed:
-    """The mean score of an option with one form of its index, the change against full vectors, and the bytes
-    of a row.
+    """The mean score of an option with a compressed index. `form` is the kind of compression, `change` the
+    difference from the score with full vectors, and `row_bytes` the size of a row.
     """
 
     option: str
@@ -420,7 +422,8 @@ class Compressed:
 
 @dataclass(frozen=True, eq=False)
 class CheaperIndexes(Reported):
-    """The scores of all options with all forms of their index, on `n_queries` queries and `n_rows` rows."""
+    """The scores of all options with each kind of compressed index, on `n_queries` queries and `n_rows`
+    rows."""
 
     rows: tuple[Compressed, ...]
     metric: str
@@ -428,7 +431,8 @@ class CheaperIndexes(Reported):
     n_rows: int
 
     def best(self, option: str = "keep") -> Compressed | None:
-        """The smallest index that is not clearly worse than full vectors. None if all are clearly worse."""
+        """The smallest index with which an option is not clearly worse than with full vectors; None if there
+        is none."""
         kept = [one for one in self.rows if one.option == option and one.change.high >= 0]
         return min(kept, key=lambda one: one.row_bytes, default=None)
 
@@ -468,10 +472,9 @@ class CheaperIndexes(Reported):
 
 @dataclass(frozen=True, kw_only=True)
 class CheaperIndex(Task[CheaperIndexes], kind="cheaper-index", version=1, title="A cheaper index"):
-    """The task that scores each option of a migration with each form of a cheaper index.
+    """The task that scores each option of a migration with each kind of compressed index.
 
-    `adapter` and `weight` are those of the result of the migration. At most 500 queries and 20,000 rows are
-    used.
+    `adapter` and `weight` are those that the migration chose. At most 500 queries and 20,000 rows are used.
     """
 
     migration: Migration
@@ -589,7 +592,8 @@ class ThresholdScores(SpacesRecipe, figure="threshold-change"):
 
 
 def chart_of(result: MigrationResult) -> Lines:
-    """The chart of score against number of pairs. Each option has a curve, or a level, in its own colour."""
+    """The chart of score by number of pairs. An option without a measured learning curve has a horizontal
+    line."""
     measured, lines = [point.n_pairs for point in result.curve] or [result.n_pairs], []
     level = sorted({min(measured), max(measured)})
     for option in result.options:
@@ -619,7 +623,8 @@ EARLY, LEVEL = 0.0045, 0.05
 
 @dataclass(frozen=True)
 class BlindQuestion:
-    """A query, and the ids that two options find for it: at most five each, in the order of the search.
+    """A question to a person who judges search results without knowing which option found them. It has a
+    query, and at most five ids that the old model and another option find, in the order of the search.
 
     If `is_turned`, the ids of the old model are on the right.
     """
@@ -632,7 +637,8 @@ class BlindQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a judge to a question: the rows that were shown, and which of them are better."""
+    """The answer of a judge to a question: the ids that were shown from the old model (`keep`) and from the
+    other option, and which list is better."""
 
     query: str
     keep: tuple[str, ...]
@@ -642,7 +648,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class BlindAnswers:
-    """Answers that compare the rows of the old model with those of another option of the migration."""
+    """All answers of a judge who compares the search results of the old model with those of another option of
+    the migration."""
 
     option: Literal["bridge", "twice", "cascade", "re-embed"] = "re-embed"
     answers: tuple[Answer, ...] = ()
@@ -657,8 +664,9 @@ class BlindAnswers:
 def questions(
     result: MigrationResult, ids: np.ndarray, option: str, random_state: int = 0
 ) -> tuple[BlindQuestion, ...]:
-    """The questions for a judge, at most 50, which compare the old model with `option`. Queries whose two
-    lists differ most come first. A hash of the query decides which list is on the left.
+    """At most 50 questions for a judge, to compare search results of the old model with those of `option`.
+    Queries whose two lists differ most come first. A hash of the query decides which list is shown on the
+    left.
 
     `ids` (n,) are the ids of the old space. Queries with the same five rows in both lists are left out. Lists
     are compared by their average overlap (Webber et al. 2010) down to rank 10. This order was tested on
@@ -691,8 +699,8 @@ def average_overlap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def with_answers(
     result: MigrationResult, ids: np.ndarray, answers: BlindAnswers, random_state: int = 0
 ) -> MigrationResult:
-    """The result of the migration with the verdict of a judge's answers. Its sentence keeps the measured
-    scores.
+    """Replace the recommendation of a migration by the one that follows from a judge's answers. The new
+    sentence still has the measured scores.
 
     Raises a SpaceError if no answer is about the rows of this result.
     """
@@ -713,8 +721,9 @@ def with_answers(
 
 @dataclass(frozen=True)
 class Tally:
-    """The counts of answers that prefer the old model, the other option, or neither; the p-value of the
-    sequential test; the next question (None at the end); and the number of questions that are left.
+    """The state of a comparison by a judge: the numbers of answers that prefer the old model (`keep`), the
+    other option, or neither (`equal`); the p-value of the sequential test; the next question, None at the
+    end; and the number of questions that are left.
     """
 
     option: str
@@ -730,7 +739,7 @@ class Tally:
         return self.keep + self.other + self.equal
 
     def verdict(self) -> Verdict:
-        """The verdict of the answers. Before the end of the test, its option is ""."""
+        """The recommendation that follows from the answers. Before the end of the test, its option is ""."""
         told = (
             f"of {counted(self.n_answers, 'blind answer')}, {self.other:,} prefer “{TITLES[self.option]}”,"
             f" {self.keep:,} “{TITLES['keep']}”, and {self.equal:,} neither (sign test, p = {short(self.p)})"
@@ -765,11 +774,11 @@ def tally(asked: Sequence[BlindQuestion], answers: BlindAnswers) -> Tally:
 
 
 class SignTest(NamedTuple):
-    """The sequential sign test after n answers that prefer one of the two options. Both arrays are (n + 1,):
-    entry i is for i answers that prefer the other option to the old model.
+    """The sequential sign test after n answers, not counting those that prefer neither list. Both arrays are
+    (n + 1,): entry i is for the case that i of the n answers prefer the other option to the old model.
 
-    `ends` says whether the test ends now. `p` is the p-value: the probability, if each answer is a fair coin,
-    that the test ends earlier or that the count is at least as far from n / 2.
+    `ends` says whether the test ends now. `p` is the p-value: if each answer were a random coin toss, the
+    probability that the test ends earlier, or that i is at least as far from n / 2 now.
     """
 
     ends: np.ndarray
@@ -778,8 +787,8 @@ class SignTest(NamedTuple):
 
 @cache
 def sequential_test() -> tuple[SignTest, ...]:
-    """The sign tests after 0, 1, …, 50 answers. The p-values are computed over all paths of a fair coin, so
-    they account for earlier looks.
+    """The sign tests after 0, 1, …, 50 answers. The p-values are exact, and account for the fact that the
+    answers are tested after each new answer.
     """
     from scipy.special import bdtr  # `scipy.stats` has the same function, but its import takes long
 

@@ -1,4 +1,5 @@
-"""The task of a migration: measure its options (see `relcore.migrate.evaluate`), and recommend one."""
+"""Decide what to do about a new embedding model: measure the options that `relcore.migrate.evaluate` defines,
+and recommend one."""
 
 from __future__ import annotations
 
@@ -71,8 +72,8 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The recommendation. `option` is the recommended option, "" if nothing is judged. `is_clear` is False if
-    another option may be better.
+    """The recommendation of a migration. `option` is the recommended option; it is "" without judgements or
+    labels. `is_clear` is False if another option may be better.
 
     `sentence` has the recommendation, a colon, and all scores. `headline` is a shorter text; "" if there is
     none.
@@ -91,7 +92,7 @@ _QUERIES = 100  # number of queries; a cascade that may embed all rows for fewer
 
 
 def saves_nothing(n_candidates: int, n_corpus: int) -> bool:
-    """Whether a cascade may embed the whole corpus for only `_QUERIES` queries."""
+    """Whether `_QUERIES` queries can make a cascade embed the whole corpus."""
     return n_candidates * _QUERIES >= n_corpus
 
 
@@ -102,8 +103,8 @@ def _can_embed_all(n_candidates: int, n_corpus: int) -> str:
 
 def decide(scores: Mapping[str, QueryScores], bootstrap: Bootstrap) -> tuple[str, tuple[str, ...]]:
     """Choose an option, and name the options that are too close to call. A more expensive option is chosen
-    only if it is clearly better. Another option is too close to call if the 95 % interval of its gain holds
-    0; but a more expensive one must also be able to gain `WORTH_A_CHANGE`.
+    only if it is clearly better. Another option is too close to call if the 95 % interval of its gain over
+    the chosen one contains 0; if it is more expensive, the interval must also reach `WORTH_A_CHANGE`.
 
     `scores` has the score of each query (q,), by option. Options with equal scores are not compared.
     """
@@ -132,9 +133,9 @@ def verdict_of(
     price: Price | None = None,
     n_corpus: int = sys.maxsize,
 ) -> Verdict:
-    """The verdict of `decide`, with its sentences. `on` describes the data. Without judgements, no option is
-    chosen. A cascade is not chosen if a log of queries (`price`) shows that it saves too little. Without a
-    log, it is not chosen if it `saves_nothing`.
+    """Turn the choice of `decide` into a recommendation with sentences. `on` describes the data. Without
+    judgements or labels, no option is recommended. A cascade is not recommended if a log of queries (`price`)
+    shows that it saves too little or, without a log, if it `saves_nothing`.
     """
     means = {name: short(float(one.queries.mean())) for name, one in scores.items()}
     cost = f"; {price.describe()}" if price else ""
@@ -237,9 +238,10 @@ def _change(gain: Interval | None) -> str:
 class OptionScore:
     """The mean score of an option over all queries, its 95 % interval, and its chance level.
 
-    Intervals are over queries and draws of the pairs. For the chance level, each query gets the list of
-    another query. `to_keep` and `to_reembed` are the score minus that of the options "keep" and "re-embed".
-    Each is None for that option itself, and if that option is not measured.
+    Intervals account for the choice of queries and of pairs. The chance level is the score if each query gets
+    the results of another query. `to_keep` is the score minus the score of the option "keep", and
+    `to_reembed` the score minus that of "re-embed". Each is None for the same option, and if the other one is
+    not measured.
     """
 
     option: str
@@ -253,7 +255,7 @@ class OptionScore:
 
 @dataclass(frozen=True, eq=False)
 class MigrationResult(Reported):
-    """The verdict of a migration, and all measurements.
+    """The result of a migration: the recommendation, and all measurements.
 
     Attributes
     ----------
@@ -263,7 +265,7 @@ class MigrationResult(Reported):
     weight : float
         Weight of the bridged search; the old search has weight 1. Without judgements, it is always 1.
     candidates : tuple of Candidate
-        The candidate adapters, best first.
+        The adapters that were tried, best first.
     relevance : "judgements", "labels" or "neighbours"
         Which rows are relevant: judged rows, rows of the same label, or the nearest rows of the new model.
     k, n_pairs, n_rows : int
@@ -274,14 +276,15 @@ class MigrationResult(Reported):
         nDCG@k of each query. Without judgements, the share of the k neighbours by the new model that were
         found.
     found : option → array (q, k)
-        Row numbers in the old space, best first; −1 for none. Without judgements, the rows of re-embed are
-        here, too, although it has no score.
+        The rows that each option finds for each query, as row numbers in the old space, best first; −1 for
+        none. Without judgements, "re-embed" is included, although it has no score.
     relevant_query, relevant_row : arrays (j,)
-        The relevant rows: for each, the index of the query, and the row number in the old space.
+        The j pairs of a query and a relevant row: the index of the query, and the row number in the old
+        space.
     pairs : array (m,)
         Row numbers, in the old space, of the pairs that the adapter was fitted on.
     candidate_lists, n_candidates : str, int
-        The rows that a cascade ranks, see `Candidates`.
+        Which search results a cascade ranks, and how many per query; see `Candidates`.
     price : Price or None
         The number of rows that a cascade embeds for the queries. None if held-out pairs are the queries.
     n_corpus : int
@@ -369,12 +372,12 @@ class MigrationResult(Reported):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The options that tables show: those with a score, and re-embedding, because its cost is known."""
+        """The options that tables show: all with a score, and "re-embed", whose cost is always known."""
         return tuple(one for one in OPTIONS if self.option(one) or (one == "re-embed" and self.n_corpus))
 
     def overview(self, rate: Rate = UNKNOWN) -> list[list[str]]:
         """The cells of a table with the score, the gain and the cost of each option. The first row is the
-        head. If the rate is known, the cost of embedding is included.
+        table's head. If the `rate` has a time or a price, the cost of embedding is included.
         """
         priced = bool(rate.of(1))
         head = ["option", self.metric, "95 %", "vs keep", "rows to embed", *[rate.title] * priced]
@@ -387,8 +390,8 @@ class MigrationResult(Reported):
         return cells
 
     def details(self) -> list[list[str]]:
-        """The cells of a table with the chance levels, and with the size and the number of searches of the
-        index. The first row is the head.
+        """The cells of a second table: for each option its chance level, the number of searches per query,
+        and the size of its index. The first row is the table's head.
         """
         cells = [["option", "chance", "vs re-embed", "searches per query", "index", "corpus rewritten"]]
         for option in self.shown:
@@ -399,7 +402,6 @@ class MigrationResult(Reported):
         return cells
 
     def _embedding(self, option: str, rate: Rate) -> list[str]:
-        """Two texts: the rows that an option embeds, and what this costs ("" if the rate is unknown)."""
         cost, unknown = self.cost_of(option), option == "cascade" and not self.price
         rows, costs = f"{'all ' * (option == 're-embed')}{cost.rows_now:,}", rate.of(cost.rows_now)
         up_to = "up to " * unknown
@@ -411,8 +413,8 @@ class MigrationResult(Reported):
         return [rows, costs]
 
     def cost_sentence(self) -> str:
-        """A sentence on the number of rows that the recommended option embeds, and on the smallest number of
-        pairs that scores nearly as high. "" if it embeds nothing.
+        """A sentence that tells the number of rows that the recommended option embeds, and the smallest
+        number of pairs with which it scores nearly as high. "" if it embeds no rows.
         """
         option = self.verdict.option
         if option in ("", "keep"):
@@ -432,7 +434,7 @@ class MigrationResult(Reported):
 
     @property
     def explained(self) -> dict[str, str]:
-        """Name → what the option does, for each shown option."""
+        """For each shown option, its name and a sentence on what it does."""
         weight = f" (the bridge's count {short(self.weight, 2).removesuffix('.00')} ×)" * (self.weight != 1)
         told = {
             "keep": "search as now",
@@ -456,11 +458,11 @@ class MigrationResult(Reported):
         return f"{told}With a log of queries, embedded by both models, a cascade's rows are counted."
 
     def scaled(self, n_corpus: int) -> tuple[Self, str]:
-        """Two values: the result with the costs and the recommended option for a corpus of another size; and
-        a note.
+        """Adapt the result to a corpus of another size: a copy with the costs and the recommended option for
+        that size, and a note.
 
-        The scores stay those of the rows here. In a corpus of another size, the queries of a log would find
-        other rows. So a cascade's cost is only known as the largest number of rows per query.
+        The scores are not changed. The queries of a log would find other rows in a corpus of another size, so
+        of the cost of a cascade only an upper limit is known, the number of rows per query.
         """
         if n_corpus == self.n_corpus:
             return self, self.cost_note
@@ -471,12 +473,12 @@ class MigrationResult(Reported):
         return scaled, f"{note}The scores are of the {self.n_corpus:,} rows here."
 
     def option_at(self, n_corpus: int) -> str:
-        """The recommended option for a corpus of this size, by the scores of the rows here; "" if these
-        cannot tell.
+        """The recommended option for a corpus of this size, if the measured scores hold there; "" if they do
+        not decide.
 
-        Only a cascade depends on the size, because it embeds few of many rows. In a larger corpus, it is
-        recommended if it is clearly better than keeping the old model, and re-embedding is not clearly better
-        than the cascade.
+        The size matters only for a cascade, which saves more the larger the corpus is. In a larger corpus, it
+        is recommended if it is clearly better than keeping the old model, and re-embedding is not clearly
+        better than the cascade.
         """
         cascade, chosen = self.option("cascade"), self.verdict.option
         if cascade is None or not chosen or n_corpus == self.n_corpus:
@@ -582,8 +584,8 @@ class MigrationResult(Reported):
         return Report(verdict.sentence, tables, facts, self.cautions, figures)
 
     def worst_queries(self, option: str, to: str = "keep") -> pd.DataFrame:
-        """A table of the queries, largest loss of `option` against `to` first. Columns: query, the two
-        scores, change.
+        """A table of the queries, sorted so that those for which `option` scores worst compared with `to`
+        come first. Columns: query, the two scores, change.
         """
         before, now = self.scores[to], self.scores[option]
         columns = {"query": self.queries, TITLES[to]: before, TITLES[option]: now, "change": now - before}
@@ -612,8 +614,9 @@ class MigrationData:
     the retrieval task.
 
     `relevance` is that of `MigrationResult`. `queries` are the ids of the queries, and `places` (n,) the row
-    numbers, in the old space, of the corpus of the task. The old space has `n_corpus` rows. `log` has the
-    old and the new queries and the old corpus, unit rows; None if held-out pairs are the queries.
+    numbers, in the old space, of the corpus of the task. The old space has `n_corpus` rows. `log` has three
+    arrays of unit rows: the old queries, the new queries, and the old corpus. It is None if held-out pairs
+    are the queries.
     """
 
     pairs: Pairs
@@ -628,7 +631,8 @@ class MigrationData:
 
 
 def _log_of(spaces: Sequence[LatentSpace], random_state: int) -> tuple[np.ndarray, ...]:
-    """The `log` of old and new rows and old and new queries: at most 2,000 queries."""
+    """The `log` of `MigrationData`, with at most 2,000 queries. `spaces` are the old and the new rows, then
+    the queries by the old and by the new model."""
     paired = match(*spaces[2:])
     rows = sample_rows(paired.ids, np.arange(len(paired)), random_state, MOST_QUERIES)
     old, new = (unit_rows(side.vectors[rows]) for side in (paired.source, paired.target))
@@ -814,8 +818,8 @@ class Migration(Task[MigrationResult], kind="migration", version=7, title="Migra
         )
 
     def ground(self, spaces: Sequence[LatentSpace], checked: bool = False) -> MigrationData:
-        """Split the spaces into pairs to fit on and a retrieval task. Raises the same errors as `run`. If
-        `checked`, the pairs are known to belong together.
+        """Split the spaces into pairs to fit an adapter on, and a retrieval task to score it with. Raises the
+        same errors as `run`. If `checked`, the test whether the pairs belong together is skipped.
         """
         old, new = spaces[:2]
         paired, state = match(old, new), self.random_state
@@ -930,10 +934,10 @@ FEWEST = 5  # minimum number of queries in a class or cluster
 
 
 def losses_by_group(change: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """A table of the mean change in each group with at least five queries, greatest loss first. Empty if
-    there are fewer than two such groups.
+    """A table of the mean change of the score in each group of at least five queries, greatest loss first. It
+    is empty if there are fewer than two such groups.
 
-    `change` (q,) is the change of the score of each query. `groups` (q,) is "" for queries of no group.
+    `change` (q,) is the change of each query's score. `groups` (q,) has the group of each query, "" for none.
     Columns: group, queries, change (mean), low and high (95 % band of random groups of the same size), p
     (corrected for the number of groups).
     """

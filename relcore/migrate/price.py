@@ -1,5 +1,5 @@
-"""The cost of each option of a migration. A cascade's cost depends on the queries: a log of queries shows how
-many rows they find, and so embed.
+"""The cost of each option of a migration. In a cascade, a row is embedded when a query first finds it, so the
+cost is estimated from a log of queries.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MOST_SHARE = 0.5  # share of the corpus; if a log finds more of it, re-embedding
 
 @dataclass(frozen=True)
 class Need:
-    """The number of distinct rows that a cascade over `n_candidates` embeds for a log, and the 95 % interval
-    of this number for another log of the same length.
+    """The number of distinct rows that a cascade with `n_candidates` per query embeds for a log of queries,
+    and the 95 % interval of this number for another log of the same length.
     """
 
     n_candidates: int
@@ -61,11 +61,12 @@ class Price:
 
     @property
     def saves(self) -> bool:
-        """Whether the log needs less than half of the corpus."""
+        """Whether the queries of the log need less than half of the rows of the corpus."""
         return self.share < MOST_SHARE
 
     def cells(self) -> list[list[str]]:
-        """The cells of a table with one row per number of candidates. The first row is the head."""
+        """The cells of a table with the costs for each number of candidates. The first row is the table's
+        head."""
         shown = [["candidates per query", "rows to embed", "of the corpus", "another log as long, 95 %"]]
         for need in sorted((self.need, *self.others), key=lambda one: one.n_candidates):
             ends, share = f"{need.low:,.0f} to {need.high:,.0f}", percent(need.rows / self.n_rows)
@@ -84,8 +85,8 @@ class Price:
 
 
 def price_of(old: np.ndarray, bridged: np.ndarray, n_rows: int, candidates: Candidates) -> Price:
-    """The price of a log of q queries. The old model finds the rows `old` (q, ≥ n), best first; the bridged
-    queries find the rows `bridged`.
+    """Estimate the cost of a cascade from a log of q queries: the rows `old` (q, ≥ n) that the old model
+    finds, best first, and the rows `bridged` that the bridged queries find.
     """
     depths = sorted({n for n in DEPTHS if n <= n_rows and n <= old.shape[1]} | {candidates.n})
     lists = {n: candidates._replace(n=n).of(old, bridged) for n in depths}
@@ -123,8 +124,8 @@ def expected_rows(counts: np.ndarray, q: int, sizes: Sequence[int]) -> np.ndarra
 
 
 def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each row, the number of queries that find it, an array (n_rows,); for each query, the number of
-    rows that no other query finds, an array (q,).
+    """Two arrays: (n_rows,), for each row the number of queries that find it; and (q,), for each query the
+    number of rows that no other query finds.
     """
     flat = lists.ravel()
     counts = np.bincount(flat[flat >= 0], minlength=n_rows)
@@ -132,9 +133,10 @@ def _touch_counts(lists: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _need(lists: np.ndarray, n_rows: int) -> Need:
-    """The number of rows that these queries find, with its interval; from 0 to all rows for a single query.
+    """The number of rows that these queries find, with its interval. For a single query, the interval is from
+    0 to all rows.
 
-    Without query i, the log finds `alone[i]` rows less. So the jackknife variance of the number is about the
+    Without query i, the log finds `alone[i]` rows fewer. So the jackknife variance of the number is about the
     sum of the squared deviations of `alone` (Efron and Stein 1981: on average, it is not too small). The
     number for another log has the same variance, so the variance of the difference is twice as large.
     """
@@ -150,9 +152,9 @@ def _need(lists: np.ndarray, n_rows: int) -> Need:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of an option. Rows are embedded by the new model: some now, others with each query. The bytes
-    of the index are those of float32 vectors, without a graph; `rewrites` says whether the index is written
-    again.
+    """The cost of an option: the numbers of rows that the new model embeds now and with each query, the
+    models and searches per query, and the bytes of the index (float32 vectors, without a graph). `rewrites`
+    says whether all vectors in the index must be written again.
     """
 
     rows_now: int
@@ -164,7 +166,7 @@ class Cost:
 
 
 class Rate(NamedTuple):
-    """The rate of embedding: seconds per row, price per million tokens, and tokens per row. 0 means
+    """The time and price of embedding: seconds per row, price per million tokens, and tokens per row; 0 if
     unknown."""
 
     seconds: float = 0.0
@@ -177,7 +179,7 @@ class Rate(NamedTuple):
         return f"embedding: {' · '.join(kinds)}"
 
     def of(self, rows: float) -> str:
-        """The cost of embedding this many rows; "" if neither a price nor a time is known."""
+        """The time and price of embedding this many rows, as text; "" if neither is known."""
         found = []
         if self.seconds:
             seconds = rows * self.seconds

@@ -1,4 +1,5 @@
-"""Test whether a single model made a collection of vectors; figures of the result, and repair."""
+"""Test whether all vectors of a collection come from one model, draw the result, and repair a collection with
+two."""
 
 from __future__ import annotations
 
@@ -92,21 +93,21 @@ class Checked(Reported):
 
     Attributes
     ----------
-    marks : name of `MARKS` → numbers (m,) of the rows stored in that way
+    marks : name of `MARKS` → row numbers (m,) of the rows whose numbers are stored in that way
     slope, slope_high : float, optional
-        The slope (see `relcore.passport.passport.Slope`) between the two parts whose axes differ most, over
-        `axes` held-out axes, and the upper end of its 95 % interval. If parts could not be compared, it is
-        None, and `unfit` has the reason.
+        How far the two most different parts of the rows share their axes, from 1 (one model) to 0 (see
+        `relcore.passport.passport.Slope`), over `axes` held-out axes, and the upper end of the 95 % interval.
+        If parts could not be compared, it is None, and `unfit` has the reason.
     log_ratio : (n,) float32
-        Log likelihood ratio of the smaller to the larger part. Rows above 0 (`count` rows) are estimated to
-        be in the smaller part.
+        Log likelihood ratio of the smaller to the larger part. Rows above 0 are probably in the smaller part;
+        their number is `count`.
     unlike : (n,) float32
-        Energy of each row along the short axes of the trusted rows, divided by the energy of the trusted
-        rows; empty without a trusted sample.
+        How much a row differs from the trusted rows: its mean square along their short axes, divided by that
+        of the trusted rows. Empty without trusted rows.
     change : Change, optional
         The change of the anchors of a passport, if these are among the rows.
     named : str
-        The name of the known model with the same short axes as the larger part; "" if there is none.
+        The name of the known model that has the same short axes as the larger part; "" if there is none.
     fitted : int
         Number of rows that were used to find the parts.
     """
@@ -141,8 +142,8 @@ class Checked(Reported):
 
     @property
     def partial_marks(self) -> dict[str, np.ndarray]:
-        """The marks that only some rows have. "repeated" is left out, because it does not suggest a second
-        model.
+        """The `marks` that only some of the rows have. "repeated" is left out, because it does not suggest a
+        second model.
         """
         return {name: rows for name, rows in self.marks.items() if len(rows) < self.n and name != "repeated"}
 
@@ -156,9 +157,9 @@ class Checked(Reported):
 
     @property
     def suspected_rows(self) -> np.ndarray:
-        """Whether each row may be of another model, an array (n,). These are the first `count` rows of the
-        ranking, or its first tenth if there are no two parts. Without a ranking, they are the rows with
-        `partial_marks`.
+        """Whether each row may be of another model, an array (n,). If two parts were found, these are the
+        first `count` rows of the ranking, otherwise its first tenth. Without a ranking, they are the rows
+        with `partial_marks`.
         """
         if not len(self.ranks):
             return np.isin(np.arange(self.n), [row for rows in self.partial_marks.values() for row in rows])
@@ -192,7 +193,7 @@ class Checked(Reported):
 
     @property
     def limits(self) -> list[str]:
-        """Sentences on what the levels of evidence that were used cannot detect."""
+        """Sentences on what this check cannot detect, for each level of evidence that was used."""
         used = {"marks": True, "trusted": bool(len(self.unlike)), "parts": self.slope is not None}
         return [LIMITS[level] for level, there in used.items() if there]
 
@@ -246,10 +247,11 @@ def check(
     """Test whether a single model made the rows (n, d), and rank rows that may be of another model.
 
     There are three levels of evidence. First, marks show how the numbers of a row were stored. Second, 100 or
-    more `trusted` rows of the right model give its short axes, which are the same for all its texts. Third,
-    two parts of the rows are compared by their short axes, which needs no trusted rows. If `trusted` is a
-    passport, its anchors that are among the rows are also compared one by one. If passports of `known` models
-    have fingerprints, the model of the larger part is named. The report says what each level cannot detect.
+    more `trusted` rows of the right model give its short axes, the directions along which its vectors hardly
+    vary; these are the same for all texts. Third, two parts of the rows are compared by their short axes,
+    which needs no trusted rows. If `trusted` is a passport, the rows that are its anchors are also compared
+    with it one by one. If passports of `known` models have fingerprints, the model of the larger part is
+    named. The report says what each level cannot detect.
 
     Raises
     ------
@@ -309,8 +311,9 @@ def check(
 
 
 def _axes_of(trusted: MatrixLike | Passport, width: int, needed: bool) -> ShortAxes | None:
-    """The short axes of a passport's fingerprint, or of the trusted rows if there is none. If these have
-    another width or are too few, raise a SpaceError if `needed`, otherwise return None.
+    """The short axes in a passport's fingerprint; without a fingerprint, those of the trusted rows. If the
+    trusted rows have another width than `width` or are too few, raise a SpaceError if `needed`, otherwise
+    return None.
     """
     if isinstance(trusted, Passport) and (axes := trusted.fingerprint) and len(axes.axes) == width:
         return axes
@@ -346,7 +349,8 @@ def _unfit(X: Rows, distinct: int) -> str:
 
 
 def marks_of(X: Rows) -> dict[str, np.ndarray]:
-    """Name of `MARKS` → numbers of the rows of X (n, d) with this mark. Marks without rows are left out."""
+    """Find rows of X (n, d) whose numbers are stored in a certain way, such as rounded. Returns their row
+    numbers by the names in `MARKS`; marks without rows are left out."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in MARKS}
     used = []
     for block in row_blocks(len(X)):
@@ -366,8 +370,9 @@ def marks_of(X: Rows) -> dict[str, np.ndarray]:
 
 
 def _on_steps(rows: np.ndarray) -> np.ndarray:
-    """Which rows hold only whole multiples of a step. Two steps per row are tried: the smallest difference
-    between two numbers, unless it is too small for 256 steps, and 1/127 of the largest number.
+    """Whether the numbers of each row are all whole multiples of some step, as after quantisation. Two steps
+    per row are tried: the smallest difference between two numbers, unless more than 256 such steps would fit,
+    and 1/127 of the largest number.
     """
     sizes = np.sort(np.abs(rows), axis=1)
     largest = np.maximum(sizes[:, -1:], np.finfo(np.float32).tiny)
@@ -454,8 +459,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of MiniLM"):
-    """The task that finds the prompt, pooling and layer with which the bundled MiniLM gives the rows of a
-    space. The ids of the space are the texts.
+    """The task that finds the prompt, pooling and layer with which the bundled model MiniLM encodes the ids
+    of a space as its rows.
     """
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -469,9 +474,9 @@ class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of Mini
 
 @dataclass(frozen=True, kw_only=True)
 class PassportChart(Recipe, figure="passport"):
-    """The figure of a passport's check. `passport` is a space, such as the file of a passport; if `anchors`
-    are given, only its rows with these ids count. `new` is a space with the same ids; if it is None, MiniLM
-    embeds the texts.
+    """A figure that compares the anchors of a passport with new vectors of them. `passport` is a space, such
+    as the file of a passport; if `anchors` are given, only its rows with these ids are compared. `new` is a
+    space with the same ids; if it is None, MiniLM embeds the texts.
     """
 
     passport: SpaceSpec
@@ -493,8 +498,8 @@ class PassportChart(Recipe, figure="passport"):
 
 def chart_of(passport: Passport, new: LatentSpace) -> Lines:
     """A chart with two values for each anchor: the cosine of its old and its new vector, and the correlation
-    of its old and new cosines with the other anchors. Further points show the same values if anchors are
-    mismatched. If the widths differ, the first value is the largest change of a cosine with another anchor.
+    of its old and new cosines with the other anchors. Further points show these values for randomly matched
+    anchors. If the widths differ, the first value is the largest change of a cosine with another anchor.
     """
     ids, X, Y = paired_anchors(passport, new)
     change = passport.check(new)
@@ -528,8 +533,8 @@ _DRAWN = 3000  # maximum number of rows of a map
 
 @dataclass(frozen=True, kw_only=True)
 class CheckChart(Recipe, figure="check"):
-    """The figure of a check: a map of the space on its two longest axes, with the suspected rows in another
-    colour. `trusted` has rows of the right model.
+    """A figure of a check of one space: a map of its rows on their two longest axes, with suspected rows in
+    another colour. `trusted` has rows of the right model.
     """
 
     space: SpaceSpec
@@ -567,9 +572,9 @@ def map_of(space: LatentSpace, checked: Checked) -> Lines:
 def map_to_space(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
 ) -> np.ndarray:
-    """The rows X (m, d) mapped into the space of the rows Y (n, e), an array (m, e) float32. The map is
-    fitted on 10 or more pairs (2, p) of row numbers and on the unpaired rows. Without pairs, it is fitted on
-    all rows.
+    """Map the rows X (m, d) into the space of the rows Y (n, e). Returns an array (m, e) float32. The map is
+    fitted on 10 or more pairs (2, p) of row numbers and on the unpaired rows. Without pairs, `link_clusters`
+    finds it.
 
     Raises
     ------
@@ -603,12 +608,12 @@ def map_to_space(
 def repair(
     space: LatentSpace, checked: Checked, again: LatentSpace | None = None, random_state: int = 0
 ) -> tuple[LatentSpace, str]:
-    """Two values: the space with its smaller part mapped into the space of the larger part, and a sentence on
-    the quality of the map.
+    """Repair a collection with vectors of two models by mapping its smaller part into the space of the larger
+    part. Returns the new space, and a sentence on the quality of the map.
 
     `again` has rows of the smaller part, embedded again by the model of the larger part. To measure the
-    quality, a third of these is held out of the fit; with their new vectors, they search all rows before and
-    after the repair.
+    quality, a third of these is held out from the fit; their new vectors search all rows before and after the
+    repair.
 
     Raises
     ------

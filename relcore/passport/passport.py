@@ -1,4 +1,5 @@
-"""Passports: anchors that are published with their vectors, so that others can check a model and map to it.
+"""Passports: texts that are published with their vectors by a model, so that others can check whether they
+use the same model, and map other vectors to it. The texts are called anchors.
 
 A passport is a safetensors file that every command can also read as a space (docs/passport.md): `vectors` (n,
 d), `gram` (n, n), `ids`, and a card that names the model. With 32 anchors, the check distinguishes rounding,
@@ -63,8 +64,9 @@ _MANY = 10  # number of rows per dimension from which mean squares need no minim
 
 
 class Slope(NamedTuple):
-    """How far two parts share their axes: 1 within a model, 0 if their coordinates differ (see
-    `shared_axes`). `high` is the upper end of the 95 % interval; `axes` is the number of axes.
+    """The similarity of the axes along which two sets of rows vary: about 1 if both are of one model, 0 if
+    they share no coordinates (see `shared_axes`). `high` is the upper end of the 95 % interval; `axes` is the
+    number of axes.
     """
 
     value: float
@@ -73,18 +75,18 @@ class Slope(NamedTuple):
 
 
 class TwoParts(NamedTuple):
-    """The two parts of a collection whose axes differ most.
+    """The division of a collection into the two parts whose axes differ most.
 
     Attributes
     ----------
     slope : Slope
     log_ratio : (n,) float32
-        Log likelihood ratio of the smaller to the larger part; rows above 0 are counted there.
+        Log likelihood ratio of the smaller to the larger part; rows above 0 count as the smaller part.
     fitted : int
         Number of rows that were used to find the parts.
     uneven : bool
-        Whether the larger part's variances along its short axes differ. If not, any rotation of these axes is
-        as good, so they identify no model.
+        Whether the variances of the larger part along its short axes differ. If they are equal, the axes are
+        arbitrary (any rotation of them is as good), so they identify no model.
     """
 
     slope: Slope
@@ -94,9 +96,9 @@ class TwoParts(NamedTuple):
 
 
 class ShortAxes(NamedTuple):
-    """The axes (d, c) that a model hardly uses, and the mean squares (c,) of its rows along them. These are
-    eigenvectors of the second moment of unit rows with the smallest eigenvalues; they are about the same for
-    all texts of a model.
+    """The short axes (d, c) of a model, along which its vectors hardly vary, and the mean squares (c,) of its
+    rows along them. They are the eigenvectors with the smallest eigenvalues of the second moment of unit
+    rows, and are nearly the same for all texts.
     """
 
     axes: np.ndarray
@@ -104,8 +106,8 @@ class ShortAxes(NamedTuple):
 
     @classmethod
     def of(cls, *samples: np.ndarray, most: int | None = None) -> ShortAxes:
-        """The short axes of one or more samples of rows (n, d), at most `most` and half of all axes. The
-        samples, such as texts of several domains, have equal weights.
+        """The short axes of samples of rows (n, d): half of all axes, but at most `most`. The samples, such
+        as texts of several domains, have equal weights.
         """
         moments = [units.T @ units / len(units) for units in map(unit_rows, map(np.asarray, samples))]
         values, axes = Engine().eigh(np.mean(moments, axis=0))
@@ -150,8 +152,8 @@ class _Gaussian(NamedTuple):
 
 
 def _log_odds(X: np.ndarray, second: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """A function of rows (n, d) that gives their log odds (n,) of the second part of X, by a Gaussian for
-    each part.
+    """Fit a Gaussian to each of two parts of X; `second` (n,) is True for rows of the second part. Returns a
+    function that gives, for new rows (m, d), the log odds (m,) of the second part.
     """
     share = second.mean()
     models = _Gaussian.of(X[second]), _Gaussian.of(X[~second])
@@ -165,17 +167,18 @@ def _covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def halves(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The even and the odd dimensions of unit rows (n, d). Parts that are found in one half can be tested in
-    the other.
+    """The even and the odd dimensions of unit rows (n, d). Parts that are found in one half of the dimensions
+    can be tested in the other half.
     """
     units = unit_rows(np.asarray(X))
     return np.ascontiguousarray(units[:, ::2]), np.ascontiguousarray(units[:, 1::2])
 
 
 def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
-    """The slope of a linear regression whose points are the principal axes of the rows A (n, d): log
-    variances of the rows B (m, d) along them against log variances of A. The axes come from the first half of
-    A, and the variances of A from its second half.
+    """Test whether the rows A (n, d) and B (m, d) vary along the same axes. For each principal axis of A, the
+    log variances of A and of B along it are one point; the result is the slope of a linear regression. It is
+    about 1 for the same axes and 0 for unrelated ones. The axes come from one half of A, the variances of A
+    from the other.
     """
     half = len(A) // 2
     _, axes = Engine().eigh(_covariance(A[:half])[1])
@@ -188,9 +191,9 @@ def shared_axes(A: np.ndarray, B: np.ndarray) -> Slope:
 
 
 def between(X: np.ndarray, second: np.ndarray) -> Slope:
-    """The slope `shared_axes` of two parts of the rows X (n, d), by the axes of the larger part; `second`
-    (n,) is True for the second part. If the smaller part has enough rows, its axes give another slope, and
-    the higher of the two is returned.
+    """The slope `shared_axes` between two parts of the rows X (n, d), by the axes of the larger part. If the
+    smaller part has enough rows, the slope by its axes is computed as well, and the higher slope is returned.
+    `second` (n,) is True for rows of the second part.
     """
     A, B = X[~second], X[second]
     A, B = (A, B) if len(A) >= len(B) else (B, A)
@@ -199,8 +202,9 @@ def between(X: np.ndarray, second: np.ndarray) -> Slope:
 
 
 def parts_of(X: Rows, random_state: int = 0, unlike: np.ndarray | None = None) -> TwoParts:
-    """The two parts of rows (n, d), n ≥ 2 × `LEAST`, whose axes differ most. If `unlike` (n,) says how much
-    rows differ from a trusted sample, the most unlike ones are also tried as a part.
+    """Divide rows (n, d), n ≥ 2 × `LEAST`, into the two parts whose axes differ most. If `unlike` (n,), the
+    difference of each row from a trusted sample, is given, the rows that differ most are tried as a part,
+    too.
     """
     n = len(X)
     some = np.random.default_rng((random_state, 40)).permutation(n)[:FITTED]
@@ -245,9 +249,9 @@ def _are_uneven(X: np.ndarray) -> bool:
 
 
 def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Two lists of parts from which a search starts, each an array (n,). Those in the first list divide the
-    rows by which of two groups they are likelier in. Those in the second list have the rows with the largest
-    squares along the short axes.
+    """Two lists of masks (n,) of a part, from which a search for parts starts. In the first list, a part has
+    the rows that are likelier in one of two groups than in the other. In the second list, it has the rows
+    with the largest squares along the short axes.
     """
     n, some = len(X), X[:_STARTED]
     models = [_Gaussian.of(some[rows]) for rows in _groups(some, np.arange(len(some)), _GROUPINGS)]
@@ -263,7 +267,6 @@ def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _highest(values: np.ndarray) -> list[np.ndarray]:
-    """For each of `_SHARES`, the part (n,) with this share of the rows, those with the highest values."""
     ranks = np.argsort(np.argsort(-values))
     return [ranks < size for share in _SHARES if (size := round(share * len(values))) >= LEAST]
 
@@ -290,9 +293,9 @@ def _groups(X: np.ndarray, rows: np.ndarray, levels: int) -> list[np.ndarray]:
 def _least_shared_parts(
     X: np.ndarray, other: np.ndarray, starts: list[np.ndarray]
 ) -> tuple[Slope, np.ndarray]:
-    """The lowest slope between two parts that a search from these starts finds, and the second part (n,). In
-    each step, rows move to the part where they are likelier by the dimensions X; the slope is measured on the
-    `other` dimensions. The search ends when few rows move.
+    """Search from these starts for the two parts of the rows with the lowest slope. Returns the slope and a
+    mask (n,) of the second part. In each step, every row moves to the part in which it is likelier, by the
+    dimensions X; the slope is measured on the `other` dimensions. A search ends when few rows move.
     """
     found = []
     for start in starts:
@@ -321,7 +324,7 @@ ANCHORS = Path(__file__).parents[1] / "data" / "anchors" / "anchors.txt"
 
 @dataclass(frozen=True)
 class PassportCard:
-    """What the owner says about the model of the vectors; "" if unknown."""
+    """The owner's description of the model that made the vectors; fields are "" if unknown."""
 
     model: str = setting("", metavar="NAME", help="The model that makes the vectors.")
     revision: str = setting("", metavar="NAME", help="The model's revision, or its date at a provider.")
@@ -342,7 +345,8 @@ class _Header:
 
 @dataclass(frozen=True, eq=False)
 class Passport:
-    """The ids of n anchors (usually texts), their `vectors` (n, d) float32, and the card of their model.
+    """The ids of n anchors (usually the texts themselves), their `vectors` (n, d) float32, and the owner's
+    description of the model.
 
     The `fingerprint`, if there is one, has the 48 axes that the model uses least, by texts of at least three
     domains. `relcore.check` uses it to name the model of a collection.
@@ -458,8 +462,8 @@ class Passport:
 
 
 def picture_anchors(images: Iterable[Image]) -> list[str]:
-    """Ids for pictures that are used as anchors: ``sha256:`` and a digest of width and height (32 bits each,
-    little-endian) and the pixels as 8-bit RGB, row by row. So a picture has the same id in any lossless
+    """Ids for pictures that are used as anchors: ``sha256:``, then a digest of the width and height (32 bits
+    each, little-endian) and the pixels as 8-bit RGB, row by row. So a picture has the same id in any lossless
     format.
     """
     anchors = []
@@ -471,8 +475,8 @@ def picture_anchors(images: Iterable[Image]) -> list[str]:
 
 
 def held_by(X: np.ndarray) -> dict[str, np.ndarray]:
-    """Which rows of the float32 array X (n, d) float16 represents exactly, and which bfloat16 does: arrays
-    (n,).
+    """For each of the formats float16 and bfloat16, which rows of the float32 array X (n, d) it represents
+    exactly: masks (n,) by format.
     """
     with np.errstate(over="ignore"):
         half = (X.astype(np.float16).astype(np.float32) == X).all(axis=1)
@@ -521,8 +525,8 @@ LEAST_VALUE = 1e-5  # minimum singular value, as a share of the largest; smaller
 
 
 class Evidence(NamedTuple):
-    """A value, its 95 % interval over the anchors, and its chance level, which is the largest value among
-    random permutations of the anchors.
+    """A measured similarity, its 95 % interval over the anchors, and its chance level, the largest value
+    among random permutations of the anchors.
     """
 
     value: float
@@ -546,7 +550,7 @@ class Change(Reported):
     gram : Evidence
         Pearson correlation of the old and the new cosines between anchors, −1 … 1.
     gram_apart : float
-        The largest change of one of these cosines, 0 … 2.
+        The largest change of a cosine between two anchors, 0 … 2.
     scale : float
         Median, over the rows, of the ratio of the new length to the old one.
     missing : int
@@ -627,8 +631,8 @@ class Change(Reported):
 
 
 def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int = 0) -> Change:
-    """The kind of change between a passport and `new`. `new` is an array (n, e) with the vectors of the
-    anchors in the passport's order, or a space with their ids.
+    """Compare new vectors of a passport's anchors with the vectors in the passport, and name the kind of
+    change. `new` is an array (n, e) in the passport's order, or a space with the ids of the anchors.
 
     Raises
     ------
@@ -665,17 +669,17 @@ def check(passport: Passport, new: LatentSpace | np.ndarray, random_state: int =
 
 
 def common_dimensions(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays X (n, d) and Y (n, e), cut to as many dimensions as both have. Final dimensions do not count
-    if they are zero in all rows of an array.
+    """Cut the arrays X (n, d) and Y (n, e) to the smaller number of dimensions. Dimensions at the end that
+    are zero in all rows of an array are removed first.
     """
     width = min(int(np.flatnonzero(rows.any(axis=0))[-1]) + 1 for rows in (X, Y))
     return X[:, :width], Y[:, :width]
 
 
 def _agrees(X: np.ndarray, Y: np.ndarray, orders: np.ndarray) -> bool:
-    """Whether X and Y (n, d) have common coordinates: a permutation test, at the level `LEAST_P`, of the mean
-    inner product of whitened rows. They are whitened because few directions hold most of a layer's variance,
-    and these directions differ between layers.
+    """Whether X and Y (n, d) have common coordinates, by a permutation test of the mean inner product of
+    paired rows, at the level `LEAST_P`. Rows are whitened first. Otherwise the test would depend on the few
+    directions that hold most of a layer's variance, and these differ between layers.
     """
     sides = []
     for units in (unit_rows(rows).astype(np.float64) for rows in (X, Y)):
@@ -692,8 +696,8 @@ def _evidence(value: float, samples: ArrayLike, chance: ArrayLike) -> Evidence:
 
 
 def _of_sample(old: np.ndarray, now: np.ndarray, rows: np.ndarray) -> float:
-    """The correlation of the old and the new cosines (n, n) in a bootstrap sample of rows; pairs of the same
-    row are left out.
+    """The correlation of the old and the new cosines (n, n) between the rows of a bootstrap sample. Pairs of
+    a row with itself are left out.
     """
     first, second = (rows[side] for side in np.triu_indices(len(rows), 1))
     places = first[first != second], second[first != second]
@@ -710,8 +714,8 @@ def correlation(x: np.ndarray, y: np.ndarray) -> float:
 def paired_anchors(
     passport: Passport, new: LatentSpace | np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The anchors (m,) that `new` has, their vectors in the passport (m, d), and their vectors in `new` (m,
-    e). Raises the same errors as `check`."""
+    """The ids of the m anchors that `new` has, their vectors in the passport (m, d), and their vectors in
+    `new` (m, e). Raises the same errors as `check`."""
     new = as_space(new)
     by_order = isinstance(ids_of(new), RowNumbers)
     if by_order and len(new) == len(passport.ids):
@@ -730,9 +734,9 @@ def paired_anchors(
 
 
 def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
-    """The kind of change from X to Y (n, d) as far as coordinates show it, and which rows (n,) are of another
-    model. If all rows keep their directions, the kind is "same", "rounded" or "rescaled". If only some do, it
-    is "mixed"; otherwise "", and no row is named.
+    """The kind of change from X to Y (n, d), judged row by row, and a mask (n,) of the rows that are of
+    another model. If all rows keep their directions, the kind is "same", "rounded" or "rescaled". If only
+    some do, it is "mixed". Otherwise it is "", and the mask is False everywhere.
     """
     none, sizes = np.zeros(len(X), bool), [np.linalg.norm(rows, axis=1) for rows in (X, Y)]
     if not all(size.all() for size in sizes):
@@ -755,9 +759,9 @@ def _of_coordinates(X: np.ndarray, Y: np.ndarray) -> tuple[str, np.ndarray]:
 
 
 def _on_grid(X: np.ndarray, change: np.ndarray) -> bool:
-    """Whether the changes of the numbers X (n, d) look like rounding, that is, uniform within a step. Four
-    kinds of steps are tried: that of a floating-point number, and a constant one for each row, for each
-    dimension, and for all of X.
+    """Whether the changes of the numbers X (n, d) look like rounding, that is, are uniform between − and +
+    half of a step. Four kinds of steps are tried: the spacing of floating-point numbers, and a constant step
+    for each row, for each dimension, or for all of X.
     """
     squares, least = np.square(change), np.finfo(float).tiny
     steps = [
@@ -787,8 +791,8 @@ NAMED = 0.999  # minimum mean cosine between vectors and those that their recipe
 
 
 def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -> dict[str, np.ndarray]:
-    """Name of a recipe (“prompt, pooling, output”) → vectors (n, d) of the texts, for each prompt, which is
-    put before each text, and each layer that the encoder outputs.
+    """Encode texts by several recipes: with each prompt, which is put before each text, and by each layer of
+    the encoder. Returns vectors (n, d) by the name of the recipe (“prompt, pooling, output”).
     """
     from relcore.encoders.encoder import Dataset
 
@@ -804,8 +808,8 @@ def encode_texts(encoder: PretrainedText, texts: Sequence[str], *prompts: str) -
 
 
 def model_at_hand(name: str, last: bool = False) -> PretrainedText:
-    """The model with this name, which outputs all its layers, or only its `last` one. The name is "minilm" or
-    the path of a transformers folder.
+    """Load the text encoder that outputs all layers of a model, or only its `last` one. The name is "minilm"
+    or the path of a transformers folder.
     """
     from relcore.encoders.transformers import PretrainedText, minilm_folder, model_folder
 
@@ -818,7 +822,8 @@ def model_at_hand(name: str, last: bool = False) -> PretrainedText:
 def name_recipe(
     encoder: PretrainedText, texts: Sequence[str], new: np.ndarray, prompts: Sequence[str] = PROMPTS
 ) -> str:
-    """The recipe of this model that gives the vectors `new` (n, e) of the texts; "" if none does."""
+    """The recipe (prompt, pooling and layer) with which this model encodes the texts as the vectors `new` (n,
+    e); "" if there is none."""
     return fitting(recipes_of(encoder, texts, prompts), new)
 
 

@@ -1,5 +1,6 @@
-"""Keys and files of store entries, and the bundled results. A file is in the format safetensors, with
-checksums. They are CRC-32, which detects damage; whoever changes a file on purpose can change them, too.
+"""Keys and files of store entries, that is, saved results, and the results that are bundled with Relscope. A
+file has the format safetensors, with checksums. These are CRC-32, which detects damage but no change on
+purpose.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from relcore.base.names import FAMILIES
 
 
 def digest_of(*parts: Any) -> str:
-    """A store key: the hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays.
+    """A key for a store entry: the hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts
+    and arrays.
 
     Equal content gives equal digests in every process and every version of Python. 1, 1.0, True and "1" give
     different digests, and so do dataclasses with different names. A list and an equal tuple give equal
@@ -35,7 +37,8 @@ def digest_of(*parts: Any) -> str:
 
 
 def plugins_in(*settings: Any) -> list[str]:
-    """The plugins that the settings name, with their versions, because a new version may change results."""
+    """The names and versions of the plugins that these settings use. They are part of a key, because another
+    version of a plugin may give other results."""
     versions = {name: entry.plugin for family in FAMILIES for name, entry in family.added.items()}
     text = json.dumps(_canonical(settings)) if versions else ""
     return sorted({plugin for name, plugin in versions.items() if json.dumps(name) in text})
@@ -89,12 +92,12 @@ _log = logging.getLogger("relscope")
 
 
 class Damaged(Exception):
-    """A file is damaged."""
+    """A file of an entry was truncated or changed."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The content of a store entry: read-only arrays by name, and metadata as JSON."""
+    """The content of a store entry: read-only arrays by name, and metadata that can be written as JSON."""
 
     arrays: dict[str, np.ndarray]
     metadata: dict[str, Any]
@@ -191,7 +194,8 @@ def read(path: Path) -> Entry:
 
 
 def map_entry(path: Path) -> Entry:
-    """The entry in a file, with read-only memory maps as arrays, whose checksum is not checked."""
+    """Open the entry in a file without loading it: arrays are read-only memory maps, and the checksum is not
+    checked."""
     with _open_regular(path) as file:
         (metadata, parts, _, _), begin = _read_header(file), file.tell()
         arrays = {
@@ -220,7 +224,8 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Part], int, str]:
-    """Return the metadata, the arrays' places, the number of their bytes, and their checksum."""
+    """Return the metadata of an entry, the position of each array in the file, the number of bytes of all
+    arrays, and their checksum."""
     n_left = os.fstat(file.fileno()).st_size - 8
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
@@ -284,7 +289,7 @@ class FinishedGroup:
 
 
 class BundledResults:
-    """The groups of bundled results in some folders. Empty and missing folders have none."""
+    """The bundled results of some folders, in groups. Empty and missing folders have none."""
 
     def __init__(self, *folders: Path) -> None:
         self._folders = folders or (FOLDER,)

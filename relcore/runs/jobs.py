@@ -50,7 +50,8 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job: `done` of `total` units are finished. `seconds` is the time since its start."""
+    """The state and progress of a job: `done` of `total` units are finished. `seconds` is the time since its
+    start."""
 
     state: State
     done: int = 0
@@ -152,7 +153,6 @@ class Job:
                 self._status = replace(self._status, state="queued", message=why)
 
     def _end(self, state: State, error: str = "") -> bool:
-        """Mark the job as ended. Returns True for the first call only."""
         with self._lock:
             if self._ended.is_set():
                 return False
@@ -165,8 +165,8 @@ class Job:
 
 
 def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any]:
-    """Return a Dask client and the cluster that was started for it. With an address, the client is that of
-    the scheduler there, and the cluster is None. Raises a JobQueueError if there is no answer."""
+    """Start local processes, and return a Dask client and their cluster. With an address, connect to the
+    scheduler there instead; the cluster is then None. Raises a JobQueueError if there is no answer."""
     with extra():
         from distributed import Client
 
@@ -201,7 +201,7 @@ def connect(address: str | None, n_workers: int, seconds: int) -> tuple[Any, Any
 
 @cache
 def warn_of_open(address: str) -> None:
-    """Warn, once, if other machines can reach the scheduler without a certificate."""
+    """Warn once if other machines can reach the scheduler at this address without a certificate."""
     host = urlsplit(address).hostname or ""
     if address.startswith("tcp://") and host not in ("localhost", "::1") and not host.startswith("127."):
         _log.warning(
@@ -280,8 +280,8 @@ class JobQueue:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job with this key, of any session. If only the store has its result, a finished job. None if
-        there is neither."""
+        """The job with this key, which any session may have submitted. If only its result is in the store, a
+        finished job is returned; if there is neither, None."""
         job = self._jobs.get(key)
         # Ask the job before the store, because results are stored before the job is "done".
         if job and job._status.state != "done":
@@ -345,8 +345,8 @@ class JobQueue:
         job._sent = time.monotonic()
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Handle an event. This runs in Dask's event loop, so it takes no lock of a thread that may wait for
-        Dask."""
+        """Handle an event that a worker sent. This runs in Dask's event loop, so it must not wait for a lock:
+        the thread that holds it may be waiting for Dask."""
         message = event[1]
         if job := self._running.get(message["token"]):
             job._hear(message)
@@ -380,14 +380,13 @@ class JobQueue:
             job._end("failed", f"{elsewhere}: expected a folder that all workers share")
 
     def _send_again(self, job: Job, why: str) -> None:
-        """Submit a job again. It resumes after its last finished part."""
         job._wait_again(why)
         if job._losses > _MOST_LOSSES:
             job._end("failed", "the scheduler died each time this job ran; see the machine's memory")
         self._send(job, RECONNECTS, 3)
 
     def _send(self, job: Job, tries: int, seconds: int) -> None:
-        """Dispatch a job once there is a scheduler. Each try waits some seconds for a scheduler."""
+        """Send a job to the scheduler. In each try, wait at most these seconds until there is one."""
         for _ in range(tries):  # the waits are equal, while Dask's own retries wait longer each time
             with self._lock:
                 if job._ended.is_set():
@@ -432,7 +431,6 @@ class JobQueue:
             self._kill(*job._place)
 
     def _until_processing(self, token: str, wanted: bool, deadline: float) -> None:
-        """Wait until the scheduler lists a task as running. If `wanted` is False, wait until it does not."""
         with suppress(Exception):  # the scheduler may die meanwhile
             while time.monotonic() < deadline and wanted is not any(
                 token in names for names in self._client.processing().values()
@@ -446,7 +444,7 @@ class JobQueue:
 
 
 class QueueInPlace(JobQueue):
-    """A job queue without other processes: `submit` runs the job before it returns. `send` is called with the
+    """A job queue without other processes: `submit` runs the job and then returns. `send` is called with the
     events that the job reports."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
@@ -596,8 +594,6 @@ class LocalCluster:
         self._end(patience)
 
     def _end(self, patience: float) -> None:
-        """Wait at most `patience` seconds until the processes end, kill those that have not ended, and remove
-        the folder."""
         self._ends = True
         if _signal_until_ended(self._groups, 0, patience):
             _signal_until_ended(self._groups, signal.SIGKILL, 5.0)
@@ -620,7 +616,8 @@ def _signal_until_ended(groups: list[int], number: int, seconds: float) -> bool:
 
 
 def claim_gpu(folder: str) -> bool:
-    """Whether this process may use the GPU. Only one process of a cluster may, until it ends."""
+    """Reserve the GPU for this process until it ends. Returns False if another process of the cluster has
+    reserved it."""
     # The lock ends with its process, so the worker process that replaces it can take the lock.
     held = open(os.path.join(folder, "gpu"), "w")  # noqa: SIM115
     try:
@@ -633,8 +630,9 @@ def claim_gpu(folder: str) -> bool:
 
 
 def dask_setup(server: Any) -> None:
-    """Close the HTTP port, because it needs no certificate. End the scheduler and the nannies soon after the
-    parent, even if the parent is killed. Dask calls this function in the processes that Relscope starts.
+    """Dask calls this function in each process that Relscope starts. It closes the HTTP port, which needs no
+    certificate, and makes the scheduler and the nannies end soon after the parent process, even if that is
+    killed.
     """
     from distributed import Worker
 

@@ -1,5 +1,5 @@
-"""`Store`, a folder of entries under keys with a size limit; and the part of a job that runs in a worker:
-its progress, and its result, which is a store entry."""
+"""`Store`, a folder of saved results with a size limit; and the part of a job that runs in a worker, which
+reports progress and saves a result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ _log = logging.getLogger("relscope")
 
 @dataclass(eq=False)
 class Pins:
-    """A list of the entries, in one or several stores, that a command, a job or a page uses until `close`."""
+    """Protects store entries that a command, a job or a page uses from eviction, until `close`. The entries
+    may be in several stores."""
 
     _lists: dict[Path, tuple[IO[str], set[str]]] = field(default_factory=dict)
     _guard: Any = field(default_factory=threading.Lock)
@@ -90,7 +91,7 @@ _current: ContextVar[Pins | None] = ContextVar("pins", default=None)
 
 @contextmanager
 def in_use() -> Iterator[None]:
-    """Within the block, entries that this thread uses are not evicted."""
+    """A context in which entries that this thread uses are not evicted."""
     if _current.get() is not None:
         yield
         return
@@ -119,7 +120,7 @@ def keys_in_use(root: Path) -> set[str]:
 
 @contextmanager
 def folder_lock(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Hold the folder's lock within the block, unless the folder is not writable or its disk has no locks."""
+    """A context that holds the folder's lock, unless the folder is not writable or its disk has no locks."""
     with ExitStack() as held:
         with suppress(OSError):
             fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
@@ -128,7 +129,6 @@ def folder_lock(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 @contextmanager
 def _failures(of: str, remedy: str) -> Iterator[None]:
-    """Turn an error of the disk into a StoreError that tells the reason and a remedy."""
     try:
         yield
     except OSError as error:
@@ -186,8 +186,8 @@ class Store:
         )
 
     def bundled_group(self, key: str) -> FinishedGroup | None:
-        """The group of bundled results that contains the key's entry; None if the entry is in the folder, or
-        does not exist."""
+        """The group of bundled results that contains the entry under this key; None if the entry is in the
+        folder, or does not exist."""
         return None if self.finished is None or self.has(key, own=True) else self.finished.bundled_group(key)
 
     def get(self, key: str) -> Entry | None:
@@ -210,8 +210,8 @@ class Store:
         return entry
 
     def mapped(self, key: str) -> Entry | None:
-        """The entry in the folder under the key, with memory maps as arrays, whose checksum is not checked.
-        None if there is none."""
+        """The entry under the key, without loading it: its arrays are memory maps, and the checksum is not
+        checked. None if the folder has no such entry."""
         path = self._path(key)
         with suppress(OSError):
             os.utime(path)
@@ -314,7 +314,6 @@ class Store:
         return self._entries / key[:2] / f"{key}.safetensors"
 
     def _files(self, folder: Path, suffix: str = "") -> list[tuple[float, int, Path]]:
-        """The time of last use, the size in bytes and the path of each file."""
         files = []
         for place, _, names in os.walk(folder):
             for name in names:
@@ -325,8 +324,8 @@ class Store:
         return sorted(files)
 
     def _evict(self, keep: Path) -> None:
-        """Remove the least recently used entries until the limit holds. `keep` and entries in use are not
-        removed."""
+        """Remove the least recently used entries until the store is within its size limit. `keep` and entries
+        in use are not removed."""
         if self.size() <= self.limit_bytes:
             return
         with folder_lock(self.root):  # meanwhile, no process may list a key or evict an entry
@@ -363,7 +362,6 @@ class Store:
             )
 
     def _sweep(self) -> None:
-        """Remove the remains of killed writers."""
         with suppress(OSError):
             for path in list(self._partial.iterdir()):
                 with suppress(OSError):
@@ -476,8 +474,8 @@ _UNITS = 100  # number of units of progress per expected second
 
 
 class Stages:
-    """Reports the progress of a computation in several stages: ``"layout: epoch 30 of 500 · stage 3 of 3"``.
-    `stages` are pairs (name, expected seconds), in order. Only the proportions of the seconds matter."""
+    """Reports the progress of a computation in several stages, such as ``"layout: epoch 30 of 500 · stage 3
+    of 3"``. `stages` are pairs (name, expected seconds), in order. Only the ratios of the seconds matter."""
 
     def __init__(self, report: Progress, stages: Sequence[tuple[str, float]]) -> None:
         self._report, self._names = report, [name for name, _ in stages]

@@ -1,4 +1,5 @@
-"""Compare, project and adapt folders of shards."""
+"""Compare, project and adapt spaces that are too large for memory, and are split into files (shards) of a
+folder. A pass computes a partial result for each shard, and merges these."""
 
 from __future__ import annotations
 
@@ -81,20 +82,21 @@ Partial = tuple[Arrays, dict[str, Any]]  # arrays of limited size, and data as J
 
 
 class ShardWork(ABC):
-    """A computation on one shard, and how two partial results are merged.
+    """The base class of computations in one pass over shards. A subclass computes the partial result of a
+    shard, and merges two partial results.
 
-    Subclasses are frozen dataclasses of small settings. Large values are stored by `keep`, and a setting
-    holds their key.
+    Subclasses are frozen dataclasses whose fields are small settings. Large values are stored by `keep`, and
+    a field has their key.
 
     Attributes
     ----------
     kind : str
-        The name of the work in the store.
+        The name of this computation in the keys of stored results.
     version : int
         Increase this number whenever a change of the code changes partial results.
     writes : bool
-        Whether the work writes files. If so, the result of each shard is stored, so that a missing file costs
-        only the work on its shard.
+        Whether the computation writes files. If so, the result of each shard is stored, so that after the
+        loss of a file only its shard is computed again.
     """
 
     kind: ClassVar[str]
@@ -103,7 +105,7 @@ class ShardWork(ABC):
 
     @abstractmethod
     def of_shard(self, shards: Shards, store: Store, report: Progress = silent) -> Partial:
-        """The partial result of one shard of each space."""
+        """Compute the partial result for one shard of each space."""
 
     @abstractmethod
     def merged(self, first: Entry, second: Entry, store: Store) -> Partial:
@@ -133,8 +135,8 @@ class ShardRun(NamedTuple):
 
 
 class PassResult(NamedTuple):
-    """The merged result of a pass. `ran` lists every shard, `computed` is the number of shards that this run
-    computed, and `seconds` is its duration.
+    """The merged result of a pass. `ran` has measurements of every shard, `computed` is the number of shards
+    that this run computed, and `seconds` is its duration.
     """
 
     arrays: Arrays
@@ -158,8 +160,8 @@ def shard_job(context: Context, *, work: ShardWork, shards: Shards) -> None:
 
 @dataclass
 class Runner:
-    """Runs passes and keeps their measurements. With a queue, its workers run them; without one, this process
-    does."""
+    """Runs passes over shards and records their time and memory. If there is a queue, its workers run them,
+    otherwise this process."""
 
     store: Store
     queue: JobQueue | None = None
@@ -167,7 +169,7 @@ class Runner:
     done: list[tuple[str, PassResult]] = field(default_factory=list)
 
     def run(self, work: ShardWork, parts: Sequence[Shards], title: str) -> PassResult:
-        """Compute the missing results, and merge all results."""
+        """Run one pass: compute the partial results that are not in the store, and merge all."""
         started = time.monotonic()
         with in_use():
             total = _Total(work, list(parts), self.store)
@@ -243,8 +245,8 @@ class Runner:
 
 
 class _Total:
-    """The sum of the results of the first shards. They are added in order, so that the sum is the same to the
-    last bit each time. After every 16 shards the sum is stored, and the results that it contains are removed.
+    """Merges the partial results of the first shards. They are merged in order, because rounding depends on
+    the order. After every 16 shards, the merged result is stored, and the partial results in it are removed.
     """
 
     def __init__(self, work: ShardWork, parts: list[Shards], store: Store) -> None:
@@ -263,7 +265,7 @@ class _Total:
         return list(missing.values())
 
     def add(self, waiting: Container[str]) -> None:
-        """Add the results of the next shards, up to the first shard that is still `waiting`."""
+        """Merge the results of the next shards, up to the first shard that is still `waiting`."""
         while self.n < len(self.parts) and (key := self.work.key([self.parts[self.n]])) not in waiting:
             entry = self.store.get(key)
             if entry is None:
@@ -296,7 +298,7 @@ _read: dict[type, tuple[str, Any]] = {}
 
 
 def keep(store: Store, value: Any) -> str:
-    """Store a dataclass of arrays and settings, and return the key with which workers `read` it."""
+    """Store a dataclass of arrays and settings for workers. Returns the key with which they `read` it."""
     arrays, record = records.pack(value)
     key = digest_of("for workers", type(value).__name__, arrays, record)
     if not store.has(key):
@@ -305,7 +307,8 @@ def keep(store: Store, value: Any) -> str:
 
 
 def read(store: Store, key: str, kind: type[T]) -> T:
-    """Read a value that `keep` stored. Consecutive shards of a process get the same object."""
+    """Read a value that `keep` stored. The last value is cached, so a process reads it once for all its
+    shards."""
     known = _read.get(kind)
     if known is None or known[0] != key:
         entry = store.get(key)
@@ -318,9 +321,9 @@ def read(store: Store, key: str, kind: type[T]) -> T:
 def live_rows(
     shards: Shards, report: Progress, size: int = 0, labels: bool = False
 ) -> Iterator[tuple[tuple[ShardBlock, ...], np.ndarray, np.ndarray, list[np.ndarray]]]:
-    """Yield the rows of all spaces together, in parts of at most `size` rows. Each part has four items: the
-    blocks; the positions in these blocks of the rows that have a direction in every space; the numbers of
-    these rows in the whole space; and their vectors in each space.
+    """Yield the rows that are not zero in any space, in parts of at most `size` rows. Each part has four
+    items: the blocks of all spaces; the positions of the rows in these blocks; the numbers of the rows in the
+    whole space; and their vectors in each space.
     """
     for blocks in aligned_blocks(shards, labels):
         for part in row_blocks(len(blocks[0].vectors), size or len(blocks[0].vectors)):
@@ -341,13 +344,14 @@ _MOST_CLASSES = 100_000
 
 @dataclass(frozen=True)
 class Survey(ShardWork):
-    """Sum the rows that have a direction in every space, and find candidates for queries.
+    """The first pass over two spaces: sum the rows that are not zero in any space, and draw candidates for
+    queries.
 
-    There are these arrays. sums_0 and sums_1 (d,) are the sums of the columns of each space. dropped (m,) are
-    the numbers of zero rows. keys (n_candidates,) are the smallest `row_keys`, ascending, and rows
-    (n_candidates,) are their row numbers. wanted (2, m) holds indices in the ids `wanted`, and their row
-    numbers. There are two facts. n is the number of rows that are kept. classes is the number of rows with
-    each label in the space `classes_of` (−1 for no space); it is None if there are more than 100,000 labels.
+    The result has these arrays. sums_0 and sums_1 (d,) are the sums of the columns of each space. dropped
+    (m,) are the numbers of the zero rows. keys (n_candidates,) are the smallest `row_keys`, ascending, and
+    rows (n_candidates,) their row numbers. wanted (2, m) has positions in the ids `wanted`, and the row
+    numbers of these ids. Its facts are n, the number of rows that are not zero; and classes, the number of
+    rows with each label in the space `classes_of` (−1 for no space), or None for more than 100,000 labels.
 
     `n_candidates` is the number of queries to draw plus the number of anchors. `stream` and `random_state`
     are those of `Split`.
@@ -424,8 +428,8 @@ class Survey(ShardWork):
 
 
 def need_distinct_ids(space: ShardedSpace, survey: PassResult) -> None:
-    """Raise a SpaceError if two candidates for queries have the same id. Rows with the same id have equal
-    keys, so they are adjacent.
+    """Raise a SpaceError if two candidates for queries have the same id. Keys are hashes of ids, sorted, so
+    only neighbours can be equal.
     """
     keys, rows = survey.arrays["keys"], survey.arrays["rows"]
     pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
@@ -466,8 +470,8 @@ class RowList:
 class Gather(ShardWork):
     """Read the vectors of some rows in every space. The `RowList` of these rows is stored under a key.
 
-    The arrays are: rows (m,), ascending; vectors_0 and vectors_1 (m, d). With `texts`, the facts are ids and
-    labels of the first space, each None if a shard lacks them.
+    The arrays of the result are rows (m,), ascending, and vectors_0 and vectors_1 (m, d). With `texts`, its
+    facts are the ids and the labels of the first space; each is None if a shard lacks them.
     """
 
     kind: ClassVar[str] = "gather"
@@ -507,16 +511,16 @@ def gather(
 
 
 def wanted_ids(space: ShardedSpace, anchors: int | Sequence[str]) -> tuple[str, ...]:
-    """The ids of anchors that must be found while shards are read. () if the ids are row numbers, because
-    these need no search."""
+    """The ids of anchors whose rows must be searched while shards are read. () if no search is needed: the
+    ids are row numbers, or anchors are drawn at random."""
     return () if isinstance(anchors, int) or not space.shards[0].ids else tuple(anchors)
 
 
 def chosen_anchors(
     space: ShardedSpace, survey: PassResult, anchors: int | Sequence[str], random_state: int = 0
 ) -> np.ndarray:
-    """The row numbers of the anchors. `anchors` are ids, whose order is kept, or a number of random rows. The
-    random rows are those that `select_anchors` with "random" selects if all rows are in memory.
+    """The row numbers of the anchors. `anchors` are ids, whose order is kept, or a number of rows to draw.
+    The drawn rows are those that `select_anchors` would draw from the whole space with the strategy "random".
     """
     dropped = survey.arrays["dropped"]
     if isinstance(anchors, int):
@@ -562,7 +566,7 @@ _SERIES = re.compile(r"step|epoch|iter|checkpoint|ckpt|layer", re.IGNORECASE)
 
 
 def sample_spec(space: ShardedSpace, n_rows: int) -> SpaceSpec:
-    """The spec of the sample that `sample_job` draws. Its key changes if a shard is written again."""
+    """The spec to load the sample that `sample_job` draws. Its key changes if a shard is written again."""
     rows = min(n_rows, space.n)
     key = digest_of("sample of shards", 1, space.place, space.digest, rows)
     return SpaceSpec("sample", space.place, options=(("key", key), ("rows", f"{rows}"), ("of", f"{space.n}")))
@@ -579,10 +583,11 @@ sample_job.on_cpu = True  # no need to wait for a GPU
 
 
 def too_large(place: str) -> ShardedSpace | None:
-    """The space of a folder of shards, if the app must open it as a sample: because it has more rows than
-    panes can draw, or because it is at an address. Otherwise None.
+    """If the app can open a folder of shards only as a sample of its rows, the space in this folder;
+    otherwise None. A sample is needed if the space has more rows than the app can draw, or is at an address.
 
-    A folder of separate spaces, such as checkpoints, is recognised by the names of its files or by equal ids.
+    Folders of separate spaces, such as checkpoints of a model, give None. They are recognised by the names of
+    their files, or by equal ids in two files.
     """
     if not is_sharded(place):
         return None
@@ -596,8 +601,8 @@ def too_large(place: str) -> ShardedSpace | None:
 
 
 def sample_shards(space: ShardedSpace, n_rows: int, runner: Runner, also: Sequence[str] = ()) -> LatentSpace:
-    """Draw a sample of `n_rows` of the rows that have a direction, with ids and labels, in the order of the
-    shards. If there are fewer rows, all of them.
+    """Draw a sample of `n_rows` rows that are not zero, with ids and labels, in the order of the shards. If
+    there are fewer, all are taken.
 
     Rows are drawn by a hash of their ids, so spaces with the same ids get the same rows, even if their rows
     are distributed differently over shards. Rows with the ids `also`, such as seed pairs, are always
@@ -622,8 +627,8 @@ _MOST_MUTUAL = 20_000_000  # number of rows, because the chance level of "mutual
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """The plans of one pass. Their row numbers do not count the `dropped` rows (m,), which are ascending.
-    `labels_of` is the index of the space whose labels are the classes; −1 for none.
+    """The searches to run in one pass. Their row numbers do not count the `dropped` rows (m,), which are zero
+    in some space. `labels_of` is the index of the space whose labels are the classes; −1 for none.
     """
 
     each: tuple[Plan, ...]
@@ -660,8 +665,9 @@ class BlockWork(ShardWork):
 
 @dataclass(frozen=True)
 class ShardedScores:
-    """The scores of each representation with each metric. `n` is the number of rows that have a direction in
-    both spaces, and `n_zero` the number of rows that are left out. `anchors` (k,) are row numbers.
+    """The scores of two spaces by each representation and metric. `n` is the number of rows that are scored,
+    and `n_zero` the number of rows that are left out because they are zero in a space. `anchors` (k,) are row
+    numbers.
     """
 
     scores: dict[str, dict[str, Score]]
@@ -670,8 +676,8 @@ class ShardedScores:
     anchors: np.ndarray
 
     def report(self, passes: dict[str, Any], source: ShardedSpace, target: ShardedSpace) -> Report:
-        """The report of every score with its chance level. `passes` are facts about the passes over the
-        rows."""
+        """The report of every score with its chance level. `passes` are facts on the time and memory that the
+        passes over the rows used."""
         names = distinct_names((source, target))
         sentence = f"{names[0]} and {names[1]}, {counted(len(self.anchors), 'anchor')}"
         sentence += f", {counted(len(source.shards), 'shard')} each."
@@ -692,8 +698,8 @@ def compare_shards(
     n_queries: int = LIVE_QUERIES,
     random_state: int = 0,
 ) -> ShardedScores:
-    """The scores of all representations, as `score_forms` computes them. `anchors` are ids, or a number of
-    random rows; 0 means no anchors.
+    """Score how similar two spaces are, by all representations that `score_forms` compares, without loading a
+    space into memory. `anchors` are ids, or a number of random rows; 0 means no anchors.
 
     Up to rounding, the numbers equal those for spaces in memory. Class agreement needs at most 100,000
     classes. Metrics that read rows are left out.
@@ -734,8 +740,8 @@ def compare_shards(
 
 
 class ShardedPair(RowPair):
-    """A pair of spaces whose rows are read by shard. As in a `Match`, rows that are zero in one of the spaces
-    are left out.
+    """Two spaces, to be scored, whose rows are read by shard. As in a `Match`, rows that are zero in one of
+    the spaces are left out.
 
     If most rows have no label, or if there are too many classes, classes are ignored.
     """
@@ -783,8 +789,8 @@ class ShardedPair(RowPair):
             self._vectors[side] = np.concatenate([self._vectors[side], arrays[f"vectors_{side}"]])[order]
 
     def gather_listed(self, pairs: Sequence[AlignedPair]) -> None:
-        """Read the vectors of the last neighbours in each list, which notes need, and the classes of all
-        listed rows."""
+        """Read in advance what notes and scores by class need: the vectors of the last two neighbours in each
+        list, and the classes of all rows in the lists."""
         plans = [pair.searched.plan for pair in pairs]
         tops = [
             top.rows for pair in pairs for name, top in pair.searched.tops.items() if "/longest/" not in name
@@ -828,7 +834,8 @@ RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
 
 @dataclass(frozen=True, eq=False)
 class ProjectionMap:
-    """The relative projection on anchors (k, d) of a space whose mean is (d,)."""
+    """The relative projection on anchors (k, d) of a space with the mean row `mean` (d,), in a form that can
+    be stored for workers."""
 
     anchors: np.ndarray
     mean: np.ndarray
@@ -842,7 +849,8 @@ class ProjectionMap:
 
 @dataclass(frozen=True, eq=False)
 class AdapterMap:
-    """The steps of one side of an adapter, as class names and arrays."""
+    """The steps that an adapter applies to rows of one model, as class names and arrays, so that they can be
+    stored for workers."""
 
     steps: tuple[tuple[str, dict[str, np.ndarray]], ...]
 
@@ -864,8 +872,8 @@ _MAPPED_ROWS = 16384  # number of rows that are mapped at once
 
 @dataclass(frozen=True)
 class WriteRows(ShardWork):
-    """Map every row and write it with its id and label into the folder `goal`. The facts are: files, the
-    names of files by shard; rows and width, the size of the result.
+    """Map every row and write it with its id and label into the folder `goal`. The facts of the result are
+    files, the names of written files by shard, and rows and width, the size of what was written.
     """
 
     kind: ClassVar[str] = "write rows"
@@ -964,7 +972,6 @@ def _need_folder(goal: str, key: str) -> None:
 
 
 def _begun_by(place: str) -> str:
-    """The key of the work that writes into a folder; "" if there is none."""
     files, path = filesystem(place)
     if not files.exists(beside(path, MARK)):
         return ""
@@ -975,8 +982,8 @@ def _begun_by(place: str) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """What was written to a folder: the number of rows, their width, and the row numbers of the anchors (k,)
-    in the source."""
+    """A summary of what was written to a folder: the number of rows, their width, and the row numbers of the
+    anchors (k,) in the source."""
 
     n: int
     width: int

@@ -1,5 +1,5 @@
-"""Folders of shards as spaces. Shards are files of one format, on this machine or at an address that fsspec
-can open. They are read in blocks."""
+"""Spaces whose rows are split into several files, the shards of a folder. The files have one format, are on
+this machine or at an address that fsspec can open, and are read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class ShardBlock:
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of a sharded space. Each format has a subclass with two methods: `read` yields the blocks, and
-    `header` reads the header of the file at an address, given the names of files beside it.
+    """One file of a sharded space. Each format has a subclass with two methods: `read` yields blocks of rows;
+    `header` reads the properties of a file without its rows, given the names of the files beside it.
 
     Attributes
     ----------
@@ -59,9 +59,10 @@ class Shard:
         The number of the shard's first row in the whole space. If rows have no ids, their numbers are the
         ids.
     stamp : str
-        A text made of size and time, which changes if the file is written again.
+        A digest of the size and modification time of the files, to notice when they are written again.
     ids, labels : str
-        The name of a column, or the address of a file beside the shard; "" if there is none.
+        The column, or the address of the file beside the shard, that has the ids or the labels; "" if there
+        is none.
     vectors : str
         The name of the column of vectors, if the shard is a table.
     """
@@ -96,12 +97,12 @@ class Shard:
         return (self.url,)
 
     def stamped(self) -> Self:
-        """The shard with the current stamp of its files."""
+        """A copy of the shard with the present `stamp`."""
         return replace(self, stamp=digest_of([_stamp_of(url) for url in self.files]))
 
     def need_unchanged(self) -> None:
-        """Raise a SpaceError if the shard was written again after it was opened. Results are stored under the
-        old stamp.
+        """Raise a SpaceError if the shard was written again after it was opened, because results are stored
+        under a key of the old content.
         """
         if self.stamped() != self:
             raise SpaceError(
@@ -112,8 +113,8 @@ class Shard:
     def holding(
         self, rows: np.ndarray, labels: bool = False
     ) -> Iterator[tuple[ShardBlock, np.ndarray, np.ndarray]]:
-        """Yield the blocks that contain some of these rows, which of the rows they contain, and the positions
-        of these rows in the block. Rows are counted from the shard's first row."""
+        """Find rows by their numbers, counted from the shard's first row. Yield each block that contains some
+        of them, which of `rows` it contains, and their positions in the block."""
         for block in self.blocks(labels=labels) if len(rows) else ():
             which = np.flatnonzero((rows >= block.first) & (rows < block.first + len(block.vectors)))
             yield block, which, rows[which] - block.first
@@ -133,7 +134,7 @@ class Shard:
 
 
 def rows_at_once(*widths: int) -> int:
-    """The largest number of rows such that a block of each space takes at most 32 MB."""
+    """The largest number of rows for which a block of rows of each of these widths takes at most 32 MB."""
     return max(1, BLOCK_BYTES // (4 * max(widths)))
 
 
@@ -180,7 +181,8 @@ def filesystem(place: str) -> tuple[Any, str]:
 
 
 def _bounded() -> dict[str, Any]:
-    """Settings for HTTP in fsspec. Without them, there is no limit on bytes, on unpacking or on waiting."""
+    """Settings for HTTP in fsspec that limit the bytes, the unpacking and the waiting, which have no limit by
+    default."""
     from aiohttp import ClientResponse, ClientTimeout
 
     class Bounded(ClientResponse):
@@ -210,7 +212,6 @@ def _bounded() -> dict[str, Any]:
 def _naming_place(
     place: str, expected: str, remedy: str, errors: type[Exception] = Exception
 ) -> Iterator[None]:
-    """Within the block, any error of a file system becomes a SpaceError that names the place."""
     try:
         yield
     except SpaceError:
@@ -232,8 +233,8 @@ def open_url(url: str) -> Iterator[BinaryIO]:
 
 
 def list_files(place: str) -> dict[str, dict[str, Any]]:
-    """The files of a folder by name, without hidden files. The values are the facts that the file system
-    reports."""
+    """The files of a folder, without hidden ones: by name, what the file system reports on each, such as its
+    size."""
     files, path = filesystem(place)
     with _naming_place(place, "a folder of shards", "check the spelling"):
         files.invalidate_cache()
@@ -273,8 +274,8 @@ def beside(place: str, name: str) -> str:
 
 @contextmanager
 def replacing(url: str) -> Iterator[BinaryIO]:
-    """Within the block, a file to write. It appears under its name only when it is complete. After an error,
-    it does not appear.
+    """A context that yields a file to write, which appears under its name only when it is complete, and never
+    after an error.
 
     A local file is written under another name and then renamed. Object stores show an object only after it is
     closed.
@@ -301,8 +302,7 @@ _READ_ALONE = 64  # if fewer than one row in 64 of a shard is needed, each row i
 
 @dataclass(frozen=True)
 class NpyShard(Shard):
-    """A .npy file. It is read with a buffer of one block. If only a few rows are wanted, they are read
-    singly."""
+    """A shard in a .npy file. It is read block by block or, if only a few rows are needed, row by row."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -378,7 +378,7 @@ _MAGIC = b"ARROW1"  # stands at both ends of an Arrow file, but not of an Arrow 
 
 @dataclass(frozen=True)
 class TableShard(Shard):
-    """A table. Its row groups or batches are read one after the other."""
+    """A shard in a table, whose row groups (Parquet) or batches (Arrow) are read one after the other."""
 
     written: ClassVar[str] = "parquet"
 
@@ -445,8 +445,8 @@ class _Parquet:
 
 
 class _Arrow:
-    """An Arrow file in stream form or in file form. The batches of the file form are a stream, too, after the
-    first eight bytes."""
+    """Reads the batches of an Arrow file in stream format or in file format. After its first eight bytes, a
+    file in file format is a stream as well."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -558,7 +558,8 @@ class ShardedSpace:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the shards' stamps. No shard is read."""
+        """A digest that changes when a shard is written again. It is computed from the `stamp` of each shard,
+        so no rows are read."""
         return digest_of(
             "sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards]
         )
@@ -596,8 +597,8 @@ def is_sharded(place: str) -> bool:
 
 
 def _with_first_rows(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
-    """The shards with the numbers of their first rows filled in. Raises a SpaceError unless the shards fit
-    together."""
+    """The shards that have rows, with the number of the first row of each. Raises a SpaceError if they do not
+    belong together, for example because their widths differ."""
     full = [shard for shard in shards if shard.n]
     if not full:
         raise SpaceError(
@@ -622,8 +623,8 @@ def _with_first_rows(place: str, shards: list[Shard]) -> tuple[Shard, ...]:
 
 
 def shard_pairs(source: ShardedSpace, target: ShardedSpace) -> list[tuple[Shard, ...]]:
-    """The parts of a pass over two spaces. Shard i must have the same rows in the same order in both spaces.
-    The ids are compared later, while the shards are read.
+    """The pairs of shards to read together in a pass over two spaces. Shard i must have the same rows in the
+    same order in both spaces. The ids are compared later, while the shards are read.
     """
     for first, second in zip_longest(source.shards, target.shards):
         if first is None or second is None or first.n != second.n:

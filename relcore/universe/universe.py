@@ -2,7 +2,7 @@
 
 Pairwise Procrustes needs N (N − 1) maps, and the translations A → B → C and A → C give different rows. Here
 each space has one map into the common space, and all translations follow from these maps (Gower 1975; Ten
-Berge 1977; Achara et al. 2026, arXiv 2602.06205). The place of a row is where its space's map puts it in the
+Berge 1977; Achara et al. 2026, arXiv 2602.06205). The place of a row is the result of its space's map in the
 common space; its mean place (in the array `consensus`) is the mean over all spaces that have the row.
 """
 
@@ -60,8 +60,8 @@ Grid = tuple[tuple[Score | None, ...], ...]
 
 @dataclass(frozen=True, eq=False)
 class FittedMember:
-    """A space of a universe, with its map. A row x is mapped to ((x − mean) / scale) · matrix; if the
-    universe is `unit`, x is first scaled to length 1.
+    """A space of a universe, with its map into the common space. A row x is mapped to ((x − mean) / scale) ·
+    matrix; if the universe has `unit` True, x is first scaled to length 1.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class FittedMember:
     n : int
         Number of rows that the map is fitted on.
     score : Score
-        Mean reciprocal rank (MRR) and `top1` of held-out rows, which search their own mean place over the
-        other spaces among those of all held-out rows.
+        Mean reciprocal rank (MRR) and `top1` of held-out rows. Each searches, among the mean places of all
+        held-out rows over the other spaces, its own mean place.
     labelled : bool
         Whether the rows of the space have labels.
     added : bool
@@ -163,7 +163,7 @@ class Universe(Reported):
         rounds: int = 30,
         random_state: int = 0,
     ) -> Self:
-        """Fit the universe of two or more spaces. Rows are paired by id; rows without ids are paired by row
+        """Fit a universe to two or more spaces. Rows are paired by id; rows without ids are paired by row
         number.
 
         Parameters
@@ -211,7 +211,8 @@ class Universe(Reported):
         return text
 
     def circumstances(self) -> str:
-        """Sentences on the dimension, the number of rows, the interval and the chance level of the scores."""
+        """Sentences that describe the scores: the dimension, the number of rows, the interval and the chance
+        level."""
         scores = self.table()
         text = f"The common space has {counted(self.dimension, 'dimension')}."
         text += f" Its maps are fitted on up to {max(member.n for member in self.members):,} shared rows"
@@ -510,8 +511,8 @@ class UniverseSpec(Task[Universe], kind="universe", version=3, title="One space 
     def _split(
         self, spaces: Sequence[LatentSpace], ids: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The indices, ascending, of the rows to fit on and of the held-out rows. Hashes of the ids decide,
-        so that no row changes its set when a further space is fitted.
+        """Split rows into those to fit on and held-out ones, as ascending indices. Hashes of the ids decide,
+        so a row stays in its set if another space is added to the fit.
         """
         tested = row_keys(ids, "test", self.random_state) < _TESTED
         scored = np.ones(len(ids), bool)
@@ -548,14 +549,14 @@ def _shared_ids_and_rows(spaces: Sequence[LatentSpace]) -> tuple[np.ndarray, np.
 
 
 def _known_rows(space: LatentSpace, ids: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The row numbers of a space whose ids are among `ids`, and the `places` of these ids."""
+    """The row numbers of the rows that a space shares with `ids`, and the rows of `places` that belong to
+    these ids."""
     rows = space.index.get_indexer(pd.Index(ids))
     rows[np.isin(rows, space.zero_rows)] = -1
     return rows[rows >= 0], places[rows >= 0]
 
 
 def _centre(X: np.ndarray, unit: bool, name: str) -> tuple[np.ndarray, float]:
-    """The mean row (d,), and the root mean square distance of the rows from the mean."""
     if not len(X):
         raise NoCommonId(f"{name}: expected rows that another space has, got none; leave this space out")
     X = unit_rows(X) if unit else np.asarray(X, dtype=np.float32)
@@ -575,7 +576,8 @@ def _centred(X: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.nd
 
 
 def _align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, unit: bool) -> np.ndarray:
-    """The centred and scaled rows (n, d) of a space; zero for rows that the space lacks."""
+    """The rows of a space, centred and scaled, as an array (n, d) for the n row numbers `own`; zero where the
+    space lacks the row (−1)."""
     rows = np.zeros((len(own), space.dimension), np.float32)
     rows[own >= 0] = _centred(space.vectors[own[own >= 0]], mean, scale, unit)
     return rows
@@ -584,13 +586,13 @@ def _align(space: LatentSpace, own: np.ndarray, mean: np.ndarray, scale: float, 
 def _rotations(
     fitted: Sequence[np.ndarray], present: np.ndarray, rounds: int, names: Sequence[str]
 ) -> list[np.ndarray]:
-    """The maps Rᵢ (dᵢ, D), with orthonormal rows, that maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ. Here Cᵢⱼ = Xᵢᵀ
-    diag(1/m) Xⱼ, and m has, for each row, the number of spaces that have the row. This minimises the
-    distances of rows from their mean places.
+    """Fit the maps Rᵢ (dᵢ, D), with orthonormal rows, that minimise the distances of rows from their mean
+    places. They maximise Σ_{i<j} tr Rᵢᵀ Cᵢⱼ Rⱼ. Here Cᵢⱼ = Xᵢᵀ diag(1/m) Xⱼ, the Xᵢ are the `fitted` rows,
+    and m has, for each row, the number of spaces that have it.
 
-    Each map in turn is set to the best one given all others, so the sum never decreases (Ten Berge 1977). The
-    first map is that of the widest space. Then spaces join one by one, always the one that correlates most
-    with those before.
+    Each map in turn is set to the best one given all others, so the sum never decreases (Ten Berge 1977). To
+    find a start, the widest space comes first; then spaces are added one by one, always the one that
+    correlates most with those before.
     """
     n, weights = len(fitted), (1 / np.maximum(present.sum(axis=0), 1)).astype(np.float32)[:, None]
     products: dict[tuple[int, int], np.ndarray] = {}
@@ -645,8 +647,8 @@ def _mean_place(
 
 
 def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
-    """The mean reciprocal rank and `top1` of rows (n, D) that search their partners, the rows with the same
-    number in `target`, by cosine.
+    """The mean reciprocal rank and `top1` of a search by cosine, in which each row (n, D) searches its
+    partner, the row with the same number in `target`.
     """
     return _retrieval(unit_rows(source), unit_rows(target))[0]
 
@@ -654,8 +656,8 @@ def retrieval(source: np.ndarray, target: np.ndarray) -> Score:
 def _retrieval(
     source: np.ndarray, target: np.ndarray, own: np.ndarray | None = None
 ) -> tuple[Score, np.ndarray]:
-    """The score of `retrieval` for unit rows, and the number of the nearest target row of each row, an array
-    (n,). `own` are the neighbours of target rows within the target; they are searched if not given.
+    """The score of `retrieval` for unit rows, and for each row the number of the nearest target row, an array
+    (n,). `own` are the neighbours of target rows within the target; if it is None, they are computed.
     """
     k, every = min(NEAREST, len(source)), np.arange(len(source))
     own = nearest(target, target, k).rows if own is None else own
@@ -666,7 +668,7 @@ def _retrieval(
 
 def _labels(spaces: Sequence[LatentSpace], rows: np.ndarray) -> np.ndarray:
     """The label of each row, an array (t,), from the first space that has one; "" if none has. `rows` (N, t)
-    are row numbers as those of `_shared_ids_and_rows`.
+    are row numbers in each space, −1 if the row is missing.
     """
     labels = np.full(rows.shape[1], "", dtype=object)
     for space, own in zip(spaces, rows, strict=True):
@@ -720,7 +722,7 @@ _OF_ALL = "Mean of all"
 
 @dataclass(frozen=True, kw_only=True)
 class UniverseChart(SpacesRecipe, figure="universe"):
-    """A figure of a universe, one of `CHARTS`.
+    """A figure of a universe: one of the charts that `CHARTS` names.
 
     Examples
     --------
@@ -753,14 +755,13 @@ class UniverseChart(SpacesRecipe, figure="universe"):
 
 
 def charts_of(universe: Universe) -> dict[str, str]:
-    """Name → title of each chart that can be drawn with the scores of this universe."""
+    """The charts that can be drawn with the scores of this universe: their titles by name."""
     many = len(_scored_spaces(universe)) >= _FEWEST
     differ = many and distances(_alike(universe)[1]).max() > _LEAST_DISTANCE
     return {name: CHARTS[name].title for name in ("map", "accuracy") if differ or name == "accuracy"}
 
 
 def _scored_spaces(universe: Universe) -> list[int]:
-    """The numbers of the spaces that have scores; spaces that were added later have none."""
     return [i for i, row in enumerate(universe.scores) if any(score is not None for score in row)]
 
 
@@ -855,7 +856,7 @@ def _rows_to_draw(
     ids: pd.Index, shared: np.ndarray, spaces: Sequence[LatentSpace]
 ) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The positions in `ids` of the rows to draw, the group of each, and the names of the groups. The groups
-    are those of the first space with labels.
+    are the labels of the first space that has labels.
     """
     if not spaces:
         some = np.sort(np.random.default_rng(0).permutation(len(ids))[:_MOST_DRAWN])
