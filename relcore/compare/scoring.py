@@ -298,8 +298,7 @@ def moved_beyond_noise(
     belongs: np.ndarray,
     random_state: int = 0,
 ) -> NoiseTest:
-    """Test whether groups of rows keep fewer of their neighbours than if noise of the same size moved every
-    row.
+    """Test whether groups of rows keep fewer neighbours than if every row had noise of the same size.
 
     Either space may be the noisy one, and noise changes more neighbours in groups that are dense in the other
     space. So there are four explanations: the second space is the first with noise; the first is the second
@@ -311,8 +310,7 @@ def moved_beyond_noise(
 
     The mean agreement of a group is compared with that in `_DRAWS` draws near the fitted level of noise,
     after regression on the mean of all rows. The standard error is the largest of three: from the scatter of
-    the group's draws, of all draws, and of the rows within groups. `_MISFIT` is added, as the kind of noise
-    may be wrong.
+    the group's draws, of all draws, and of the rows within groups. `_MISFIT` allows for a wrong kind.
 
     Parameters
     ----------
