@@ -298,7 +298,8 @@ class Drift:
         return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
 
     def of(self, situation: str, quantity: str, group: str = "") -> Measure:
-        """The measure of a quantity in a situation. Raises a KeyError if it was not measured."""
+        """Look up one of the `measures`, by its situation, quantity and class ("" for all rows). Raises a
+        KeyError if it was not measured."""
         known = {(measure.situation, measure.quantity, measure.group): measure for measure in self.measures}
         return known[situation, quantity, group]
 

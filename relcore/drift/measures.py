@@ -191,7 +191,7 @@ class SearchedRows:
 
 def churn(old: SearchedRows, new: SearchedRows) -> np.ndarray:
     """For each query, the share of its nearest rows in the old version that are not among its nearest rows in
-    the new version, (m,)."""
+    the new version: an array (m,)."""
     queries = new.queries
     return changed_rows(old.nearest, new.nearest, new.rows[queries], new.blur[queries], new.rows)
 

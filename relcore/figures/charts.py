@@ -142,7 +142,7 @@ class Lines:
 
     @property
     def counts(self) -> bool:
-        """Whether all x values are whole numbers, so that ticks should be, too."""
+        """Whether all x values are whole numbers. If so, only whole numbers are labelled."""
         return not self.log_x and all((line.x % 1 == 0).all() for line in self.lines if len(line))
 
     @property
@@ -460,7 +460,7 @@ class Matrices:
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns are labelled by the numbers of rows with the same names, because some of the names
+        """Whether columns are labelled by numbers, those of the rows with the same names, because some names
         have more than `room` letters."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 

@@ -305,7 +305,7 @@ def content_policy(scripts: Iterable[str], also: str = "") -> str:
     """The content security policy of an HTML page, which allows only these scripts to run, and no contact to
     a server.
 
-    It is a second defence after escaping: a user's text that escaping missed still could not run as a script.
+    It is a second defence: a script in a user's text that was not escaped could not run.
     """
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)

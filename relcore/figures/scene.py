@@ -254,8 +254,8 @@ class Condition:
 
 
 def column_title(column: str, models: Sequence[str] = ("model 1", "model 2")) -> str:
-    """The title that the screen shows for a column, which settings call `column`. The titles of some columns
-    include the name of a model."""
+    """The title of a column on screen; `column` is its name in settings. Some titles include the name of a
+    model."""
     return _TITLES[column].format(*models) if column in _TITLES else column.removeprefix("column:")
 
 
@@ -307,7 +307,8 @@ class Scene:
     texts, notes : arrays (n,) of str, optional
         Hover texts: the item of each row, and a note on it in small print.
     prominence : array (n,) of int, optional
-        All row numbers; the rows whose names are most important on a screen come first.
+        All row numbers, in the order in which names are chosen for the screen: the most important rows come
+        first.
     second : Coloring, optional
         The colouring of `second_panes`, which are the right or the lower panes.
     clusters : Clusters, optional

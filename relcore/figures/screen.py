@@ -503,8 +503,8 @@ def _cell_hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
 
 
 def _in_two_lines(names: Sequence[Any], room: float) -> list[str]:
-    """Break long names into two lines, at the space nearest to the middle. The list is empty if two lines are
-    not needed, because all names have at most `room` letters, or not enough for one of the names."""
+    """Break long names into two lines, at the space nearest to the middle. The list is empty if all names fit
+    in one line of `room` letters, or if one does not fit in two lines."""
     lines = []
     for name in map(name_of, names):
         spaces = [place for place, letter in enumerate(name) if letter == " "]

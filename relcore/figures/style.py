@@ -116,7 +116,7 @@ class Style:
     Attributes
     ----------
     width : float
-        Width in inches: `COLUMN`, `PAGE`, or 2 to 12.
+        Width in inches: `COLUMN`, `PAGE` or another width, 2 to 12.
     dpi : int
         Resolution of PNG and of rastered points in PDF and SVG, 72 to 1200.
     panel_letters : bool

@@ -517,7 +517,7 @@ class BootstrapResult:
     @property
     def nearby(self) -> np.ndarray:
         """For each pair, the estimated share of right links among links of similar rank, a decreasing array
-        (n_pairs,). Links are grouped into tenths, or fewer groups of at least 50. Seeds have 1.
+        (n_pairs,). A group of similar rank is a tenth of the links, but at least 50. Seeds have 1.
         """
         from sklearn.isotonic import isotonic_regression
 
@@ -550,8 +550,8 @@ def bootstrap_anchors(
     steps: int = STEPS,
     learning_rate: float = LEARNING_RATE,
 ) -> BootstrapResult:
-    """Find the partners of source anchors in the target. Other ids than those in `seeds` do not pair rows.
-    Rows without ids have the ids "0", "1", ….
+    """Find the partners of source anchors in the target. Only the seeds are paired by their ids. Rows without
+    ids have the ids "0", "1", ….
 
     Parameters
     ----------

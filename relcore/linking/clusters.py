@@ -68,7 +68,8 @@ def assign(
 
 
 def cluster_anchors(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Approximately parallel anchors, which are matched cluster centroids: unit rows (a, d) and (a, e).
+    """Find anchors that are approximately parallel: the matched centroids of clusters, as unit rows (a, d)
+    and (a, e).
 
     The method follows mini-vec2vec (Dar 2025): cluster both spaces many times, and match the centroids of two
     clusterings by their similarities. The paper matches each clustering with a single clustering of the other
@@ -109,8 +110,8 @@ def _kernel(centroids: np.ndarray) -> np.ndarray:
 
 
 def first_rotation_without_pairs(X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The rotation (d, e) that maps each row of X to the mean of its nearest rows of Y. These are the rows
-    with the most similar similarities to the `cluster_anchors`.
+    """The rotation (d, e) that best maps each row of X to the mean of its nearest rows of Y. These are the
+    rows whose similarities to the `cluster_anchors` are most like its own.
 
     To compute similarities, long axes are first shortened (`_flattening`). Sentences vary mostly along a few
     axes; without this step, more clusters would be matched wrongly.

@@ -160,7 +160,8 @@ class InPlaceAdapter(Adapter):
 
     @abstractmethod
     def _matrix(self, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """The linear map (d_new, d_old) between centred rows, from unit rows."""
+        """Fit the linear map (d_new, d_old) from centred new rows to centred old rows. `new` and `old` are
+        paired unit rows."""
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[Steps, Steps]:
         matrix = self._matrix(new, old)

@@ -405,7 +405,8 @@ class Candidates(NamedTuple):
     n: int = N_CANDIDATES
 
     def of(self, old: np.ndarray, bridged: np.ndarray) -> np.ndarray:
-        """The candidates (q, n), −1 for none, from the lists of the two queries, each (q, ≥ n)."""
+        """Select the candidates (q, n), −1 for none, from the results of the old and of the bridged queries,
+        each (q, ≥ n)."""
         return interleave([*[old] * (self.lists != "bridged"), *[bridged] * (self.lists != "old")], self.n)
 
 
@@ -591,8 +592,8 @@ class Bootstrap:
     def mean(self, one: QueryScores, least: float = 0.0) -> Interval:
         """The mean of numbers from `least` to 1, with its 95 % bootstrap interval.
 
-        If all queries have the same score, the bootstrap interval would have no width. Then the exact
-        binomial interval for 0 of q is used instead.
+        If all queries have the same score, the bootstrap interval would have no width. Then its width is that
+        of the exact binomial interval for 0 successes in q trials.
         """
         n, value = len(one.queries), float(one.queries.mean(dtype=np.float64))
         drawn = self._few * (self._weights @ (one.queries - value).astype(np.float32))
@@ -749,9 +750,9 @@ def cross_fitted(
     """Choose the best of the fitted adapters for a bridge, and the best weight to query both models with it,
     by cross-validation over queries.
 
-    The best adapter has the largest mean gain over the usual adapter, after some standard errors are
-    subtracted; the best weight has the largest gain over the option "keep". An adapter that rewrites the
-    corpus must be better by two standard errors than the best of all others. The queries are divided into
+    The best adapter has the largest mean gain over the usual adapter, after a multiple of its standard error
+    is subtracted; the best weight has the largest gain over the option "keep". An adapter that rewrites the
+    corpus must be better by two standard errors than the best one that does not. The queries are divided into
     five folds. Each is searched with the adapter and weight that are best for the other four folds, so that
     its score is not optimistic. Without judgements, the weight is 1. Choices are made on at most 10,000 rows.
     """

@@ -79,9 +79,9 @@ class ScoreMap:
         """Fit isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new
         scores.
 
-        Because scores are sorted first, their distribution is kept, so the same number of rows passes a
-        threshold. Regression on unsorted pairs would shrink scores towards their mean, and hardly any would
-        pass a strict threshold.
+        Because scores are sorted first, their distribution is kept, so as many rows pass a threshold as
+        before. Regression on unsorted pairs would shrink scores towards their mean, and hardly any would pass
+        a strict threshold.
 
         Raises
         ------

@@ -240,8 +240,8 @@ class OptionScore:
 
     Intervals account for the choice of queries and of pairs. The chance level is the score if each query gets
     the results of another query. `to_keep` is the score minus the score of the option "keep", and
-    `to_reembed` the score minus that of "re-embed". Each is None for the same option, and if the other one is
-    not measured.
+    `to_reembed` the score minus that of "re-embed". Each is None if this is that option itself, and if that
+    option is not measured.
     """
 
     option: str
@@ -351,7 +351,7 @@ class MigrationResult(Reported):
         return pd.DataFrame(rows)
 
     def cost_of(self, option: str) -> Cost:
-        """The cost of an option, including the pairs of its adapter."""
+        """The cost of an option. To embed the pairs that its adapter is fitted on is included."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
         bridged = mapped or old  # bytes of the index that bridged queries search
@@ -462,7 +462,7 @@ class MigrationResult(Reported):
         that size, and a note.
 
         The scores are not changed. The queries of a log would find other rows in a corpus of another size, so
-        of the cost of a cascade only an upper limit is known, the number of rows per query.
+        the cost of a cascade is only known as the largest number of rows per query.
         """
         if n_corpus == self.n_corpus:
             return self, self.cost_note

@@ -33,8 +33,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Price:
-    """The number of rows that a cascade embeds, of the `n_rows` rows of a corpus, for a log of `n_queries`
-    queries.
+    """How many of the `n_rows` rows of a corpus a cascade embeds for a log of `n_queries` queries.
 
     Attributes
     ----------

@@ -436,7 +436,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class EmbedAnchors(Task[Embedded], kind="passport-texts", title="Embed the anchors"):
-    """The task that embeds the texts of a passport, which are the ids of a space, with the bundled MiniLM."""
+    """The task that embeds texts, the ids of the first space, with the bundled model MiniLM."""
 
     prompt: str = ""
     pooling: str = "mean"

@@ -250,7 +250,7 @@ def _are_uneven(X: np.ndarray) -> bool:
 
 def _starts(X: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Two lists of masks (n,) of a part, from which a search for parts starts. In the first list, a part has
-    the rows that are likelier in one of two groups than in the other. In the second list, it has the rows
+    the rows that are likelier in one of two `_groups` than in the other. In the second list, it has the rows
     with the largest squares along the short axes.
     """
     n, some = len(X), X[:_STARTED]
@@ -348,8 +348,8 @@ class Passport:
     """The ids of n anchors (usually the texts themselves), their `vectors` (n, d) float32, and the owner's
     description of the model.
 
-    The `fingerprint`, if there is one, has the 48 axes that the model uses least, by texts of at least three
-    domains. `relcore.check` uses it to name the model of a collection.
+    The `fingerprint`, if there is one, has the 48 axes along which the model's vectors vary least, measured
+    on texts of at least three domains. `relcore.check` uses it to name the model of a collection.
 
     Examples
     --------
@@ -574,8 +574,8 @@ class Change(Reported):
 
     @property
     def others_in_words(self) -> str:
-        """A sentence on the share of the `others`, with its 95 % interval for all rows of the collection; ""
-        if there are none.
+        """A sentence that estimates from the `others` which share of the whole collection is of another
+        model, with a 95 % interval; "" if there are none.
         """
         if not self.others:
             return ""

@@ -104,8 +104,8 @@ def in_use() -> Iterator[None]:
 
 
 def keys_in_use(root: Path) -> set[str]:
-    """The keys that running processes use. The lists of ended processes are removed. The caller must hold the
-    `folder_lock`."""
+    """The keys of the entries that running processes use. Each process lists them in a file; files of ended
+    processes are removed. The caller must hold the `folder_lock`."""
     keys: set[str] = set()
     for path in (root / FOLDER).glob("*"):
         with suppress(OSError), open(path, "r+", encoding="ascii", errors="replace") as file:
@@ -414,7 +414,7 @@ class Context:
 
     @contextmanager
     def sending(self) -> Iterator[Context]:
-        """Send reports within the block. The last report is sent at the end of the block."""
+        """A context in which reports are sent to the queue. The last report is sent at its end."""
         ended = threading.Event()
         thread = threading.Thread(target=self._flush_until, args=(ended,), name="job-progress", daemon=True)
         thread.start()

@@ -461,7 +461,7 @@ def _few(dropped: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class RowList:
-    """Row numbers (m,) in the whole space, ascending."""
+    """The rows that `Gather` reads, as ascending row numbers (m,) in the whole space."""
 
     rows: np.ndarray
 
@@ -702,7 +702,7 @@ def compare_shards(
     space into memory. `anchors` are ids, or a number of random rows; 0 means no anchors.
 
     Up to rounding, the numbers equal those for spaces in memory. Class agreement needs at most 100,000
-    classes. Metrics that read rows are left out.
+    classes. Metrics that need all vectors at once are left out.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if not 1 <= n_queries <= MOST_QUERIES:
@@ -955,7 +955,8 @@ def _written_to(goal: str) -> str:
 
 
 def _need_folder(goal: str, key: str) -> None:
-    """Make the folder to which shards are written. If it exists, check that the same work started it."""
+    """Make the folder to which shards are written. If it exists, check that the same computation began to
+    write it."""
     written_to = _written_to(goal)
     for place in dict.fromkeys((goal, written_to)):
         if _begun_by(place) == key:

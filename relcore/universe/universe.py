@@ -2,8 +2,8 @@
 
 Pairwise Procrustes needs N (N − 1) maps, and the translations A → B → C and A → C give different rows. Here
 each space has one map into the common space, and all translations follow from these maps (Gower 1975; Ten
-Berge 1977; Achara et al. 2026, arXiv 2602.06205). The place of a row is the result of its space's map in the
-common space; its mean place (in the array `consensus`) is the mean over all spaces that have the row.
+Berge 1977; Achara et al. 2026, arXiv 2602.06205). The place of a row is its position in the common space, by
+the map of its space. Its mean place (in the array `consensus`) is the mean over all spaces that have the row.
 """
 
 from __future__ import annotations
