@@ -233,7 +233,8 @@ def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame,
 def hover_columns(
     pair: Match, drawn: View, items: Items | None, label: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The text of each drawn row, and a note with its count and, if `label` is True, its label."""
+    """Two arrays with an entry for each drawn row: its text, and a note with its count (and its label if
+    `label`). None instead of an array without content."""
     space, rows, texts, parts = pair.source, drawn.rows, None, []
     if items is not None and items.has_texts:
         texts = [cut(text) for text in items.texts(space.ids[rows])]

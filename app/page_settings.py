@@ -76,8 +76,8 @@ def _fits(name: str, arguments: Mapping[str, Any], value: Any) -> bool:
 
 
 def segments(label: str, options: Sequence | Mapping, key: str, usual: Any = None, **look: Any) -> Any:
-    """The value of a segmented control that is `remembered`. It begins with `usual`, or with the first
-    option.
+    """The value of a segmented control. It begins with the saved value (see `remembered`), `usual` or the
+    first option.
 
     If `options` is a mapping, its values are the texts that are shown, or objects with a title.
     """

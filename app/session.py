@@ -114,7 +114,7 @@ def workspace() -> Workspace:
 
 
 def set_workspace(step: str, changed: Workspace) -> None:
-    """Make this the workspace, as one step that can be undone. Raises the errors of `reduce`."""
+    """Make this the workspace, as one step that can be undone."""
     history().edit(step, reduce(workspace(), changed))
 
 

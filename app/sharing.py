@@ -222,7 +222,7 @@ class Member:
     made : set of str
         Keys of the jobs and encodings that the session submitted.
     found : set of str
-        Keys of encodings of its data that were in the store already.
+        Keys of encodings of the session's data that the store had already.
     stopped : set of str
         Keys of jobs that the session no longer waits for.
     owner : str

@@ -173,8 +173,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
 
 
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
-    """Keep the pinned anchors and choose the others by strategy, as one step. Raises the errors of
-    `select_anchors`."""
+    """Keep the pinned anchors and choose the others by strategy, as one step."""
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     ids = session.fill_up(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(

@@ -336,7 +336,7 @@ _LINKED: dict[str, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
 
 
 def to_query(workspace: Workspace) -> dict[str, str]:
-    """The small settings that differ from their defaults, for the address bar."""
+    """The settings for the address bar: those that are small and differ from their defaults."""
     usual = _query(Workspace())
     query = {name: text for name, text in _query(workspace).items() if text != usual[name]}
     if workspace.others:

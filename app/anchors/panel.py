@@ -1,5 +1,5 @@
-"""The anchors panel. The user chooses single anchors, sets and lists here, and sees diagnoses of the
-anchors."""
+"""The anchors panel. The user chooses single anchors, sets or lists of anchors here, and sees what is good or
+bad about them."""
 
 from __future__ import annotations
 

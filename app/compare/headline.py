@@ -120,7 +120,6 @@ def _verdict(found: Score) -> str:
 
 
 def _brief(shares: dict[str, str], found: Score) -> str:
-    """The shares of matching rows and their chance level as HTML, on one line of a small screen."""
     absolute = [f"{shares['absolute']} in shared axes"] if "absolute" in shares else []
     told = [
         f"Nearest row the same: {shares['relative']} by anchors",

@@ -53,10 +53,10 @@ def linked_scatter(
 
     With the same `key`, zoom and tool stay through reruns. `on_event` is a callback that gets each event
     once. `selected` are row numbers; if None, the browser keeps its own selection. `height` is in pixels.
-    `old` has a text for each pane that says what its outdated map shows; it is "" if the map is up to date.
-    `sheet` has a picture of each row. `live` is the address from which the panes get maps while an anchor is
-    dragged, see `app.live`. `single` are selected rows that get a dashed ring. With `worded`, each star shows
-    its id beside its number.
+    `old` has a text for each pane: what its map shows if the map is outdated, otherwise "". `sheet` has a
+    picture of each row. `live` is the address from which the panes get maps while an anchor is dragged, see
+    `app.live`. `single` are selected rows that get a dashed ring. With `worded`, each star shows its id
+    beside its number.
 
     Raises a ValueError for coordinates that are not finite and for rows that do not exist.
     """

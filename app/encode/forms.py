@@ -100,8 +100,7 @@ columns_of = cached(32, "Reading the columns …", key=_with_file_times)(dataset
 
 @cached(32, "Reading the dataset …", key=_with_file_times)
 def preview(spec: DatasetSpec) -> Preview:
-    """A preview of the dataset. The first call reads the whole dataset. Raises the errors of
-    `load_dataset`."""
+    """A preview of the dataset. The first call reads the whole dataset."""
     dataset = datasets.load_dataset(spec)
     n, images = len(dataset), dataset.kind == "images"
     labels = [""] * n if dataset.labels is None else dataset.labels.tolist()
@@ -170,7 +169,7 @@ def choose_bundled(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
 
 def read_dataset(spec: DatasetSpec, here: bool) -> tuple[DatasetSpec, Preview] | None:
     """The dataset with its chosen columns, and a preview. Returns None until the user allows a needed
-    download. Raises the errors of `load_dataset`."""
+    download."""
     if not (here or _may_download(spec)):
         return None
     spec = _with_columns_and_limit(spec)

@@ -90,8 +90,8 @@ def method_details(workspace: Workspace, result: Inversion | None = None) -> Non
 
 
 def numbers(spec: InversionSpec) -> None:
-    """Draw the choice between automatic settings and settings by hand. By hand, draw the numbers. While a
-    slider moves, the panes follow it."""
+    """Draw the choice between automatic settings and settings by hand and, by hand, the widgets that set
+    them. While a slider moves, the panes show its effect."""
     bound(
         st.segmented_control,
         "Settings",
@@ -271,7 +271,6 @@ def draw(workspace: Workspace) -> None:
 
 
 def _draw_notes(pair: Match, result: Inversion, workspace: Workspace) -> None:
-    """Draw the notes. If the anchors span too few dimensions, add a button that chooses more anchors."""
     width, (strategy, _, state) = result.shape[1], session.anchors_origin(workspace)
     n = min(2 * width, len(pair) // 2, MOST_ANCHORS)
     more = result.n_anchors < min(n, width)

@@ -210,7 +210,6 @@ def _offer_unpaired(workspace: Workspace, source: LatentSpace) -> None:
 
 
 def _typed_pairs(start: str, workspace: Workspace, spaces: Sequence[LatentSpace]) -> Pairs | None:
-    """The pairs that the user typed or uploaded. If there are none, say what to do, and return None."""
     source, target = spaces
     try:
         if start == "typed":
@@ -338,8 +337,8 @@ def draw(setup: BootstrapSetup, used: bool = False) -> None:
 
 
 def _next_step(outcome: Outcome) -> str:
-    """A sentence after the verdict: if no links were found, what to do next; if the result is unclear, the
-    reason."""
+    """The sentence after the verdict. If no links were found, it says what to do next; if the result is
+    unclear, why."""
     n = outcome.result.n_seeds
     if outcome.verdict != "not found":
         return "" if outcome.linked else plain(outcome.result.reason)

@@ -296,7 +296,6 @@ def _headline(result: MigrationResult, for_corpus: str, cost: str) -> None:
 
 
 def _options(result: MigrationResult, rate: Rate, note: str) -> None:
-    """Draw the options with their gains and costs. Below each name, the table says what the option does."""
     html = Table(shown=result.overview(rate), caption=note).html()
     for name, told in result.explained.items():
         html = html.replace(f"{TITLES[name]}</td>", f"{TITLES[name]}<small>{told}</small></td>", 1)
@@ -427,8 +426,8 @@ _PICTURE, _LONGEST = 120, 400  # maximum pixels per side of a picture; maximum n
 
 
 def with_blind_verdict(setup: MigrateSetup, result: MigrationResult) -> MigrationResult:
-    """The result with the verdict of finished blind judgements, if there are any. A clear verdict comes
-    before an unclear one."""
+    """The result, with its verdict replaced by that of finished blind judgements if there are any. Of several
+    such verdicts, a clear one is used rather than an unclear one."""
     ended = []
     for option in _judgeable(result):
         with suppress(SpaceError):  # no judgements are saved for these settings
@@ -524,7 +523,6 @@ def _keep_answer(setup: MigrateSetup, option: str, answer: Answer) -> None:
 
 
 def _items_as_html(items: Items | None, ids: Sequence[str]) -> list[str]:
-    """The text or picture of each id as HTML. An id with neither is shown itself."""
     texts = items.texts(ids) if items else [""] * len(ids)
     pictures = items.pictures(ids, _PICTURE) if items and items.has_pictures else [""] * len(ids)
     lines = []
@@ -543,7 +541,6 @@ def _answers_key(setup: MigrateSetup, option: str) -> str:
 
 
 def _saved_answers(setup: MigrateSetup, option: str) -> BlindAnswers:
-    """The blind answers of this session. They may come from a saved session."""
     with suppress(SpaceError):
         found = records.from_json(BlindAnswers, saved_value(_answers_key(setup, option)) or {}, "answers")
         if found.option == option:

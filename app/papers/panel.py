@@ -333,7 +333,6 @@ def _fits(row: PaperRow, asked: list[str]) -> bool:
 
 
 def _row(row: PaperRow, verdict: Shown, results: dict[str, Ours]) -> None:
-    """Draw a line with the row's name and verdict. Its details are drawn only while the row is open."""
     with st.expander(
         f"**{row.name}** · {plain(row.title)} · {_in_line(verdict)}",
         key=panel.open_key(row),

@@ -1,4 +1,5 @@
-"""Draw a digit: the encoder of one network is read by the classifier of another network."""
+"""An example: the user draws a digit, one network encodes it, and the classifier of another network names
+it."""
 
 from __future__ import annotations
 

@@ -113,7 +113,6 @@ def _candidates(workspace: Workspace) -> list[SpaceSpec]:
 
 
 def _use(name: str, example: Example, specs: list[SpaceSpec]) -> None:
-    """Draw buttons that add an example's spaces to the session, or compute them on this machine."""
     seconds = jobs.total_seconds([encoder.seconds(example.n) for encoder in example.encoders])
     if specs:
         st.button(

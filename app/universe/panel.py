@@ -239,7 +239,6 @@ def _spaces_paired_by_order(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
 
 
 def _ask_pairing(specs: Sequence[SpaceSpec]) -> None:
-    """Ask how the rows of these spaces are paired. If there are no spaces, draw nothing."""
     if not specs:
         return
     with st.container(border=True, key="universe.unpaired"):

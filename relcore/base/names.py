@@ -84,7 +84,8 @@ class Family(MutableMapping[str, Entry], Generic[Entry]):
     """The choices of one kind, by name: Relscope's own choices, then those of plugins. Plugins are searched
     only for a name that Relscope itself lacks.
 
-    In a shared app, a `private` family ignores plugins, because their settings may be paths.
+    In a shared app, a `private` family ignores plugins, because their settings may be paths that visitors
+    must not open.
     """
 
     def __init__(

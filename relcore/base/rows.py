@@ -157,7 +157,8 @@ class DerivedRows:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        """The requested rows (m, w) as float32. Consecutive rows of the space are read as a view."""
+        """The requested rows (m, w) as float32. If they are consecutive rows of the space, its vectors are
+        not copied."""
         numbers = rows if self.numbers is None else self.numbers[rows]
         n = 0 if isinstance(numbers, slice) else len(numbers)
         if n and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + n)):

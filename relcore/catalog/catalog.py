@@ -182,7 +182,6 @@ def _encoded(
 
 
 def _block_keys(dataset: Dataset, encoder: Encoder, block_rows: int) -> dict[tuple[int, int], str]:
-    """The key under which the store keeps each block of rows."""
     n = len(dataset)
     blocks = [(start, min(start + block_rows, n)) for start in range(0, n, block_rows)]
     what = "block by length" if encoder.by_length else "block"
@@ -352,8 +351,8 @@ def space_of(entry: Entry) -> LatentSpace:
 
 @dataclass
 class _KnownDigest(Origin):
-    """The origin of rows that come from a store entry. It has the digest of the space, so that no one
-    computes it again."""
+    """The origin of rows that come from a store entry. It has the digest of the space, which then need not be
+    computed again."""
 
     digest: str | None
     columns: str
@@ -450,8 +449,8 @@ def put_pairing(store: Store, pairs: Sequence[tuple[str, str]], confirmed: Seque
 
 
 def _with_new_ids(space: LatentSpace, store: Store, key: str, name: str) -> LatentSpace:
-    """The rows of the space that stored pairs rename, with their new ids, in the order of the pairs. Vectors,
-    labels and counts are unchanged.
+    """Give new ids to those rows of the space that the stored pairs name, and return these rows in the order
+    of the pairs. Vectors, labels and counts are unchanged.
 
     Raises
     ------
@@ -607,7 +606,7 @@ def load(spec: SpaceSpec, store: Store | None = None, again: bool = False) -> La
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
-    """The paths that the spec of a file or a sample names: the path of the vectors, and the path of their
+    """The paths in the spec of a file or a sample: that of the vectors and, if given, that of their
     metadata."""
     on_disk = spec.source == "file" or (spec.source == "sample" and not is_address(spec.name))
     return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
@@ -642,7 +641,7 @@ def _with_list(spec: SpaceSpec, option: str, ids: list[str]) -> SpaceSpec:
 
 
 def chosen_rows(space: LatentSpace, ids: Sequence[str]) -> LatentSpace:
-    """The space of only the rows with these ids. Its name tells their number."""
+    """The space with only the rows of these ids. Its name says how many they are."""
     return space.take(space.rows(ids), f"{space.name}, {len(ids):,} rows")
 
 
@@ -918,7 +917,7 @@ def place_of(spec: SpaceSpec) -> StorePlace:
 def encode_again(spec: SpaceSpec, store: Store) -> None:
     """Compute the encoding that a spec names, if the store lacks it.
 
-    Raises a SpaceError if the dataset or the encoder's files have changed, and the errors of `encode`.
+    Raises a SpaceError if the dataset or the encoder's files have changed.
     """
     if store.has(spec.option("key")):
         return

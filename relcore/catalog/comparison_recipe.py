@@ -55,5 +55,5 @@ def load_models(recipe: ComparisonRecipe) -> Match:
 
 
 def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces without the others. Raises the errors of `load_models`."""
+    """Load and match the two spaces without the others."""
     return load_models(recipe).pair()

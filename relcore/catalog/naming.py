@@ -230,8 +230,8 @@ EXAMPLES = {
 def example_spaces(
     name: str, finished: BundledResults | None
 ) -> tuple[list[SpaceSpec], FinishedGroup | None]:
-    """Return the specs of an example's encodings, and the group of bundled results that holds them. If an
-    encoding is missing, there are no specs.
+    """Return the specs of an example's encodings, and the group of bundled results that holds them. Without
+    bundled results, there are no specs and no group.
 
     Examples
     --------

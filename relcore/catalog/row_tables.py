@@ -151,7 +151,6 @@ def _table_and_roles(spec: SpaceSpec) -> tuple[Callable[[], ItemTable], Columns]
 
 
 def _encoded_table(spec: SpaceSpec) -> ItemTable | None:
-    """The table from which an encoding was made; None if it was not made from a table."""
     dataset = spec.dataset
     if dataset is None or dataset.source != "file":
         return None
@@ -276,8 +275,7 @@ def _items_of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
 
 
 def row_texts(specs: Sequence[SpaceSpec], load: Callable[[SpaceSpec], LatentSpace]) -> Texts | None:
-    """A function that maps ids to their texts, "" for an id without text. None if no row has a text. Raises
-    the errors of `row_items`."""
+    """A function that maps ids to their texts, "" for an id without text. None if no row has a text."""
     datasets = [
         dataset
         for spec in specs

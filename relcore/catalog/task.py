@@ -26,8 +26,8 @@ Result = TypeVar("Result")
 class Task(ABC, Generic[Result]):
     """A computation that is determined by its settings and spaces: if these are equal, the results are equal.
 
-    Subclasses are frozen dataclasses of the settings. They name the dataclass that `run` returns and that
-    `relcore.base.records` stores: ``class Migration(Task[MigrationResult], kind="migration", title=…)``.
+    Subclasses are frozen dataclasses of the settings. Their class statement names the dataclass that `run`
+    returns: ``class Migration(Task[MigrationResult], kind="migration", title=…)``.
 
     Attributes
     ----------

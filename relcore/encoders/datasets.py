@@ -572,8 +572,9 @@ _LOOK_AT = 200  # maximum number of files and sub-folders that are looked at
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The columns of a table from which a user can choose `items` and `labels`; the likely columns of the
-    `ids`, the `item` and the `label`, "" if there is none; and the text encoding."""
+    """The columns of a table. `items` and `labels` are those that a user can choose as items and as labels.
+    `ids`, `item` and `label` are the most likely ones, "" if there is none. `encoding` is the text
+    encoding."""
 
     items: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -590,7 +591,7 @@ def with_options(spec: DatasetSpec, **options: str) -> DatasetSpec:
 
 
 def columns_of(spec: DatasetSpec) -> ColumnNames:
-    """The columns from which a user can choose. Raises the errors of `load_dataset`."""
+    """The columns from which a user can choose."""
     table, ids, found = None, "", ("", "", "")
     if spec.source == "huggingface":
         table = hub_table(spec)

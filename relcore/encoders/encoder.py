@@ -227,8 +227,7 @@ def hub_folder(name: str) -> Path | None:
     """The folder of a dataset or model, if a user named it by a path; None for a name on the hub.
 
     In a shared app, what can be a name on the hub never counts as a path. Uploads are refused, because files
-    such as tokenizer_config.json can name other files that libraries would read. Raises the errors of
-    `access.readable_path`.
+    such as tokenizer_config.json can name other files that libraries would read.
     """
     if access.is_shared():
         if HUB_NAME.fullmatch(name):
@@ -343,8 +342,9 @@ class Encoder(ABC):
     def prepare(self, dataset: Dataset, report: Progress) -> EncodeBatch:
         """Load or fit the encoder, and return a deterministic function that encodes a list of items.
 
-        The lists are blocks of items. If the function has a method `ahead`, a second thread applies it to the
-        next list meanwhile, and the function then gets its result in place of the list.
+        The lists are blocks of items. If the function has a method `ahead`, a second thread calls `ahead`
+        with the next list while the function encodes the present one. The function then gets the result in
+        place of that list.
 
         Raises
         ------

@@ -42,8 +42,8 @@ _ready: tuple[int, socket.socket, subprocess.Popen] | None = None
 
 
 def needs_process(*paths: Path) -> bool:
-    """Whether files are parsed in a confined process. A single .npy file is not, unless the app is shared,
-    because NumPy maps it."""
+    """Whether files are parsed in a confined process. A single .npy file, which NumPy can map without
+    parsing, is parsed in one only if the app is shared."""
     if not flag(CONFINED) or not hasattr(os, "fork"):
         return False
     return is_shared() or len(paths) != 1 or paths[0].suffix.lower() != ".npy"

@@ -123,8 +123,8 @@ class OnDisk:
 
     @property
     def keeps(self) -> bool:
-        """Whether facts about the file can be cached. There must be a store, and a file that changed just now
-        may change again unnoticed."""
+        """Whether facts about the file can be cached. There must be a store, and the file's last change must
+        lie back some time: a second change at nearly the same time could go unnoticed."""
         return self.store is not None and time.time_ns() - self.stamp.written > _SETTLED_NS
 
 

@@ -135,7 +135,7 @@ class Payload:
     arrays: dict[str, bytes]
 
     def having(self, arrays: Mapping[str, bytes], digests: Mapping[str, str] = {}) -> Payload:
-        """The payload with more arrays. `digests` has those of their digests that are known."""
+        """The payload with these arrays added. Digests that are not in `digests` are computed."""
         layout, start = dict(self.header.get("arrays", {})), sum(map(_padded_size, self.arrays.values()))
         for name, content in arrays.items():
             layout[name] = [start, len(content), digests.get(name) or _with_digest(content)[1]]
@@ -307,7 +307,8 @@ def _padded_size(content: bytes) -> int:
 class PaneEvent:
     """An action of the user. For "select" and "click", `rows` are the rows. For "anchor", an anchor was moved
     from the first to the second of two `rows`. "spread" requests a few anchors that are far from each other,
-    and "facets" requests the columns for filters. Other kinds set the field of the same name.
+    and "facets" the columns by which rows can be filtered. An event of another kind has its value in the
+    field of the same name.
 
     `hidden` has the hidden classes of each colouring. `turn` has the same form as `Scene.turn`.
     """

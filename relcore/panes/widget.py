@@ -28,7 +28,8 @@ class Live(Protocol):
     """The interface of objects that answer the panes while an anchor is dragged."""
 
     def header(self, anchors: Sequence[str]) -> Mapping[str, Any] | None:
-        """The header for the panes, see `hand.js`. None if these anchors cannot be dragged."""
+        """What the panes must know to let the user drag these anchors (see `hand.js`). None if they cannot be
+        dragged."""
 
     def answer(self, anchors: Sequence[str], message: bytes) -> bytes:
         """The answer to a message of the panes with these anchors; empty if there is no answer."""

@@ -578,7 +578,7 @@ def paired_matrices(
     Raises
     ------
     SpaceError
-        The numbers of rows differ. The errors of `matrix` and `need_paired` are raised, too.
+        The numbers of rows differ.
     """
     need_paired(X, Y)
     X, Y = (matrix(side, name, None, by_block) for side, name in zip((X, Y), names, strict=True))
@@ -608,7 +608,7 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
     Raises
     ------
     SpaceError
-        One of them has no ids, and their numbers of rows differ. The errors of `matrix` are raised, too.
+        One of them has no ids, and their numbers of rows differ.
     """
     sides = [as_space(source, "source"), as_space(target, "target")]
     named = [ids_of(source) is not None, ids_of(target) is not None]
@@ -625,9 +625,9 @@ def as_pair(source: Any, target: Any) -> tuple[LatentSpace, LatentSpace]:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces whose rows were matched by id: they have the same ids in the same order. Further spaces may
-    have the same ids. Rows that only one of the two spaces has (or that have no link) are left out and
-    counted, and so are zero rows."""
+    """Two spaces whose rows were matched by id: they have the same ids in the same order. There may be
+    `others`, which have these ids as well. Rows that only one of the two spaces has (or that have no link)
+    are left out and counted, and so are zero rows."""
 
     source: LatentSpace
     target: LatentSpace
@@ -664,7 +664,7 @@ def match(source: MatrixLike, target: MatrixLike, *others: MatrixLike) -> Match:
     NoCommonId
         The spaces share no id. This is a SpaceError.
     SpaceError
-        No row is left after zero vectors are removed, or the errors of `as_pair` are raised.
+        No row is left after zero vectors are removed.
 
     Examples
     --------
@@ -802,8 +802,7 @@ def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
 
 
 def agreed_labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
-    """The labels (n,) of spaces with the same rows, which may be missing in some of the spaces. None if no
-    space has labels.
+    """The common labels (n,) of spaces with the same rows. A space may lack labels; None if all do.
 
     Raises
     ------

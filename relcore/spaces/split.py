@@ -179,8 +179,8 @@ class Split:
         labels: Sequence[str] | np.ndarray | None = None,
         random_state: int = 0,
     ) -> Split:
-        """Draw a split. Test rows are chosen by the keys of their ids, so that they are the same in every
-        space and dataset. Anchors are never test rows.
+        """Draw a split. Test rows are chosen by the `row_keys` of their ids, so an id is a test row in every
+        space or in none. Anchors are never test rows.
 
         Parameters
         ----------

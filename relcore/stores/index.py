@@ -86,7 +86,7 @@ class StorePlace:
 
     @property
     def path(self) -> Path:
-        """The path, if this session may use it. Raises the errors of `access.readable_path`."""
+        """The path, if this session may use it."""
         return access.readable_path(self.where)
 
     def need_access(self) -> None:
@@ -211,8 +211,8 @@ class VectorIndex(AbstractContextManager["VectorIndex"], ABC):
 
     @classmethod
     def need_target(cls, place: StorePlace, target: Target) -> None:
-        """Raise those errors of `write` that are known before the first row. This base method raises the
-        errors of a file."""
+        """Raise those errors of `write` that are known before the first row. This base method is for
+        files."""
         folder = place.path.absolute().parent
         if not folder.is_dir():
             raise SpaceError(
@@ -254,7 +254,7 @@ def need_new(name: str, exists: bool, target: Target, can_add: bool = True) -> N
 
 
 def open_index(place: StorePlace) -> VectorIndex:
-    """Open the index at a place. Raises the errors of `VectorIndex.open` and `StorePlace.need_access`."""
+    """Open the index at a place."""
     place.need_access()
     return INDEXES[place.kind].load().open(place)
 
@@ -266,7 +266,7 @@ def need_target(place: StorePlace, target: Target) -> None:
 
 
 def write_index(place: StorePlace, blocks: Iterable[StoredRows], target: Target) -> None:
-    """Write rows to a place. Raises the errors of `VectorIndex.write` and `StorePlace.need_access`."""
+    """Write rows to a place."""
     place.need_access()
     entry = INDEXES[place.kind]
     try:
@@ -291,8 +291,7 @@ def load_rows(place: StorePlace, limit: int | None = None, max_bytes: int | None
     Raises
     ------
     SpaceError
-        The rows do not fit into memory, or the store announces more rows than its size can contain. The
-        errors of `open_index` are raised, too.
+        The rows do not fit into memory, or the store announces more rows than its size can contain.
     """
     with open_index(place) as index:
         n = index.n if limit is None else min(index.n, limit)
@@ -317,7 +316,7 @@ def find_rows(place: StorePlace, ids: Sequence[str]) -> LatentSpace:
     Raises
     ------
     SpaceError
-        The index has none of the ids. The errors of `open_index` are raised, too.
+        The index has none of the ids.
     """
     wanted, names, rows = set(ids), [], []
     with open_index(place) as index:
