@@ -639,7 +639,7 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
 
 
 def _settings() -> dict[str, dict[str, Setting]]:
-    """For each option of the command, the names of the encoders that have it, each with its declaration. An
+    """For each option of the command, the names of the encoders that have it, each with its `Setting`. An
     option of a plugin's encoder is left out if its name is taken; it can still be set in a .json file.
     """
     options: dict[str, dict[str, Setting]] = {}

@@ -369,11 +369,10 @@ class Inputs:
 
 
 def spaces_of(options: argparse.Namespace, names: Sequence[str]) -> Inputs:
-    """Load the spaces that a user names. With --pair-by-row, the ids of rows are replaced by row numbers. If
-    the command `audit` wrote the file of --anchors, rows that it found wrongly paired are not scored.
+    """Load the spaces that a user names, by `loaded_spaces`. If the command `audit` wrote the file of
+    --anchors, rows that it found wrongly paired are not scored.
 
-    Raises a SpaceError if the spaces have different numbers of rows with --pair-by-row, and the errors of
-    `read_links` and `load`.
+    Raises the errors of `read_links` and `loaded_spaces`.
     """
     links, specs = getattr(options, "links", None), list(map(space_spec, names))
     if links:
@@ -411,8 +410,7 @@ def loaded_spaces(options: argparse.Namespace, specs: Sequence[SpaceSpec]) -> In
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
     """The ids of the anchors. If --anchors lists ids, these are returned. Otherwise it is a number, by
     default `usual_anchors`, and that many anchors are chosen in this space by --strategy. Pairs of rows that
-    an algorithm guessed cannot be used for scores; if there are enough of them, all anchors are chosen among
-    them.
+    were only guessed cannot be scored, so if there are enough of them, all anchors are chosen among them.
     """
     anchors = number_or_ids(options.anchors, usual_anchors(len(space)))
     if not isinstance(anchors, int) or not anchors:
@@ -544,7 +542,7 @@ class Bar(AbstractContextManager):
     _next: float = field(default_factory=lambda: time.monotonic() + _EVERY)
 
     def show(self, done: float, total: float, text: str = "", *_) -> None:
-        """Draw the share that is done, and a text."""
+        """Show which share of the work is done, and a text."""
         if self.options.quiet:
             return
         share = min(1.0, done / total) if total else 0.0

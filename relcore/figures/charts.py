@@ -460,8 +460,8 @@ class Matrices:
         return max(len(panel.rows) for panel in self.panels), max(len(p.columns) for p in self.panels)
 
     def numbered(self, panel: MatrixPanel, room: float) -> bool:
-        """Whether columns are labelled by numbers, those of the rows with the same names, because some names
-        have more than `room` letters."""
+        """Whether columns are labelled by numbers instead of names. They are if some names have more than
+        `room` letters, and the rows, which are numbered as well, have the same names."""
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:

@@ -202,8 +202,8 @@ class Exportable:
     def bytes(
         self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False
     ) -> bytes:
-        """The content of the file. `kind` is "html", "pdf", "svg", "png", "csv", "tex" (booktabs), "json"
-        (the recipe) or "py" (a script that draws the figure again).
+        """The content of a file of the figure. `kind` is "html", "pdf", "svg", "png", "csv", "tex"
+        (booktabs), "json" (the recipe) or "py" (a script that draws the figure again).
 
         `style` applies to pdf, svg and png. `theme` applies to html; by default, it is the theme of the
         style. The recipe names files without their folders, unless `full_paths` is True; see
@@ -364,7 +364,7 @@ def histogram_exportable(
     recipe: Mapping[str, Any] | None = None,
     name: str = "histogram",
 ) -> Exportable:
-    """Make an `Exportable`, which can be written to files, with a histogram of each array of values.
+    """Make an `Exportable` with a histogram of each array of values.
 
     Examples
     --------

@@ -188,7 +188,6 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
 
 
 def _fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
-    """Set the margins of a chart so that tick labels, titles and the legend fit, and return the figure."""
     pad, below = 0.04, _height(_legend_below(figure, handles, style)) if handles else 0.0
     width, height = style.width, figure.get_figheight() + below
     figure.set_figheight(height)

@@ -593,8 +593,8 @@ def ringed_rows(scene: Scene) -> np.ndarray:
 
 
 def _heaps(scene: Scene, pane: int) -> list[tuple[int, int]]:
-    """The spots of a map in two dimensions where several rows lie, largest number first. A spot is given by
-    one of its rows and the number of its rows."""
+    """The spots of a map in two dimensions where several rows lie. Spots with the most rows come first. A
+    spot is given by one of its rows and the number of its rows."""
     points, rows = scene.panes[pane].coordinates, np.flatnonzero(scene.shown)
     if points.shape[1] > 2 or not len(rows):
         return []

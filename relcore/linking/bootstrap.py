@@ -166,10 +166,10 @@ def optimise_anchors(
     """Yield the steps of the optimisation of Cannistraci et al. 2023, which finds target anchors for the
     source rows `anchors` (k,). The first s anchors have known partners, the target rows `seeds` (s,).
 
-    Adam minimises equation 1 over the target anchors, unit vectors Ã (k, d_target). For each unit row y of
-    `target` (m, d_target), the squared error is that between y Ãᵀ and the similarities of the row Π(y) to the
-    source anchors. Π(y) is the row of `source` (n, d_source) that is assigned to y, by one Sinkhorn iteration
-    per step.
+    Adam minimises equation 1 over the target anchors, unit vectors Ã (k, d_target). The error is the squared
+    difference between the similarities of each unit row y of `target` (m, d_target) to the target anchors, y
+    Ãᵀ, and the similarities of the row Π(y) to the source anchors. Π(y) is the row of `source` (n, d_source)
+    that is assigned to y, by one Sinkhorn iteration per step.
 
     The anchors without known partners begin as random directions b. A trivialisation (Casado 2019) keeps them
     on the unit sphere: Adam moves tangent vectors v from 0, and the anchors are exp_b(v) = cos ‖v‖ b + sin
@@ -383,8 +383,8 @@ def rank_links(
     A row gets a wrong link if it has no partner, or if another row is nearer than the partner. To estimate
     the CSLS of wrong links, the partner is removed from links that are almost certainly right
     (`_without_partner`). At first, these certain links are those with a higher CSLS than half of the seeds;
-    without seeds, the best quarter. Then, in five rounds, they are the best links, down to a precision of .9.
-    If there are fewer than 20 certain links, the precision is 0.
+    without seeds, the best quarter. Then, in each of five rounds, the best links, down to a precision of .9,
+    become the certain ones. If there are fewer than 20 certain links, the precision is 0.
     """
     rng = np.random.default_rng((random_state, 3))
     pairs, part = np.hstack([found.pairs, seeds]), rng.integers(_PARTS, size=len(X))

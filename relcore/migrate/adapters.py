@@ -97,8 +97,8 @@ class Adapter(Estimator):
 
     Rows are first scaled to length 1, because retrieval uses the cosine, and varying lengths harm every
     method that centres. `query_steps_` map rows of the new model to the common space. `corpus_steps_` map
-    rows of the old model; if these are searched unchanged, the only step is `Unit()`. Rewriting the corpus
-    means to store the mapped old rows.
+    rows of the old model; if these are searched unchanged, the only step is `Unit()`. To rewrite the corpus
+    is to store the mapped old rows.
     """
 
     _needs_target: ClassVar[bool] = True

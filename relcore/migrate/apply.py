@@ -32,7 +32,6 @@ def adapter():
 
 
 def mapped(x, side):
-    """The rows x (n, d) after all steps of a side, "queries" or "corpus"."""
     (plan, tensors), x = adapter(), np.asarray(x, np.float32)
     for place, kind in enumerate(plan[side]):
         step = {

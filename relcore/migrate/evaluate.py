@@ -91,7 +91,7 @@ def search(queries: np.ndarray, corpus: np.ndarray, k: int = K, own: np.ndarray 
 
 @dataclass(frozen=True)
 class JudgedQuery:
-    """The grade of a document for a query. Grades of 0 and below mean that it is not relevant."""
+    """The relevance grade of a document for a query. Grades of 0 and below mean that it is not relevant."""
 
     query: str
     row: str

@@ -346,7 +346,6 @@ class Codes(NamedTuple):
 
 
 def _int8(corpus: np.ndarray) -> Codes:
-    """Round vectors to 255 steps per dimension."""
     scale = np.maximum(np.abs(corpus).max(axis=0), 1e-30) / 127
     return Codes(np.round(corpus / scale) * scale, lambda Q: Q, corpus.shape[1])
 
@@ -358,7 +357,6 @@ def _binary(corpus: np.ndarray) -> Codes:
 
 
 def _first_dimensions(corpus: np.ndarray, part: int) -> Codes:
-    """Cut rows to their first d / `part` dimensions, and scale them to length 1."""
     d = max(1, corpus.shape[1] // part)
     return Codes(unit_rows(corpus[:, :d]), lambda Q: np.ascontiguousarray(Q[:, :d]), 4 * d)
 

@@ -351,7 +351,7 @@ class MigrationResult(Reported):
         return pd.DataFrame(rows)
 
     def cost_of(self, option: str) -> Cost:
-        """The cost of an option. To embed the pairs that its adapter is fitted on is included."""
+        """The cost of an option. It includes embedding the pairs that the adapter is fitted on."""
         old, new, searched = (4 * width * self.n_corpus for width in self.widths)
         mapped, pairs = searched if self.rewrites_corpus else 0, self.n_pairs
         bridged = mapped or old  # bytes of the index that bridged queries search
@@ -462,7 +462,7 @@ class MigrationResult(Reported):
         that size, and a note.
 
         The scores are not changed. The queries of a log would find other rows in a corpus of another size, so
-        the cost of a cascade is only known as the largest number of rows per query.
+        only an upper limit of the cost of a cascade is known: the number of candidates of each query.
         """
         if n_corpus == self.n_corpus:
             return self, self.cost_note

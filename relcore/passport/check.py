@@ -459,8 +459,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class NameRecipe(Task[Tried], kind="passport-recipe", title="Try recipes of MiniLM"):
-    """The task that finds the prompt, pooling and layer with which the bundled model MiniLM encodes the ids
-    of a space as its rows.
+    """The task that finds the prompt, pooling and layer by which the bundled model MiniLM made the rows of a
+    space. The texts are the ids of the space.
     """
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
@@ -573,8 +573,8 @@ def map_to_space(
     X: np.ndarray, Y: np.ndarray, pairs: np.ndarray | None = None, random_state: int = 0
 ) -> np.ndarray:
     """Map the rows X (m, d) into the space of the rows Y (n, e). Returns an array (m, e) float32. The map is
-    fitted on 10 or more pairs (2, p) of row numbers and on the unpaired rows. Without pairs, `link_clusters`
-    finds it.
+    fitted on 10 or more pairs (2, p) of row numbers and on the unpaired rows. Without pairs, the map is found
+    by `link_clusters`.
 
     Raises
     ------

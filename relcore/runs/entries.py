@@ -289,7 +289,7 @@ class FinishedGroup:
 
 
 class BundledResults:
-    """The bundled results of some folders, in groups. Empty and missing folders have none."""
+    """The bundled results of some folders, in groups. A folder may be empty or missing."""
 
     def __init__(self, *folders: Path) -> None:
         self._folders = folders or (FOLDER,)

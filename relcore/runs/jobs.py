@@ -256,9 +256,9 @@ class JobQueue:
         """Run ``function(context, **kwargs)`` in a worker. The function must store its result with
         ``context.put``.
 
-        Waiting jobs start in the order of priority, then of time. If a job with this key waits, runs or has a
-        stored result, that job is returned. A failed or cancelled job runs again. With `here`, the job also
-        runs if there is a bundled result.
+        Waiting jobs start in the order of their priority; with equal priority, the one that was submitted
+        first. If a job with this key waits, runs or has a stored result, that job is returned. A failed or
+        cancelled job runs again. With `here`, the job also runs if there is a bundled result.
         """
         with self._lock:
             job = self._jobs.get(key)

@@ -237,10 +237,9 @@ class Store:
     ) -> None:
         """Save the arrays and the metadata under the key. An earlier entry is replaced.
 
-        `matrix` is a pair: float32 blocks (m, d), which become the array "vectors", and the shape (n, d) of
-        that array. Only one block is in memory at a time. Raises a ValueError if the blocks have another
-        shape, and a StoreError for arrays of objects, invalid JSON, a full disk or missing permission. After
-        an error, the earlier entry stays.
+        `matrix` is that of `entries.write_into`; only one of its blocks is in memory at a time. Raises a
+        ValueError if the blocks have another shape, and a StoreError for arrays of objects, invalid JSON, a
+        full disk or missing permission. After an error, the earlier entry stays.
         """
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:

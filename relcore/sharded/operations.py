@@ -468,7 +468,8 @@ class RowList:
 
 @dataclass(frozen=True)
 class Gather(ShardWork):
-    """Read the vectors of some rows in every space. The `RowList` of these rows is stored under a key.
+    """Read the vectors of some rows in every space. `wanted` is the key under which `keep` stored their
+    `RowList`.
 
     The arrays of the result are rows (m,), ascending, and vectors_0 and vectors_1 (m, d). With `texts`, its
     facts are the ids and the labels of the first space; each is None if a shard lacks them.

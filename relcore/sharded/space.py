@@ -1,5 +1,5 @@
-"""Spaces whose rows are split into several files, the shards of a folder. The files have one format, are on
-this machine or at an address that fsspec can open, and are read in blocks of rows."""
+"""Spaces whose rows are split into several files, the shards of a folder. All files have one format. They are
+on this machine, or at an address that fsspec can open, and are read in blocks of rows."""
 
 from __future__ import annotations
 
