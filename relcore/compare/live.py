@@ -80,7 +80,7 @@ def release_other_rows(digests: Collection[str]) -> None:
 
 
 class RowSubset(NamedTuple):
-    """Row numbers of a pair (None for all rows), and the digest of these numbers."""
+    """The numbers of some rows of a pair (None for all rows), and the digest of these numbers."""
 
     numbers: np.ndarray | None
     digest: str
@@ -142,14 +142,14 @@ class LiveRows:
 
     @cached_property
     def moments_of_all(self) -> dict[tuple[int, int], Moments]:
-        """The moments of all rows: of the source, of the target, and of both together."""
+        """The moments of all rows: of the source, of the target, and of their pairs of rows."""
         X, Y = self.all_units
         return {(0, 0): Engine().moments(X), (1, 1): Engine().moments(Y), (0, 1): Engine().moments(X, Y)}
 
     @cached_property
     def classes(self) -> np.ndarray | None:
-        """The class number of each row, (n,), −1 for rows without a class. None if fewer than two classes
-        have shared rows."""
+        """The class number of each row, (n,), −1 for rows without a class. None without labels, with a single
+        class, or if each row has a class of its own."""
         labels = class_labels(self.pair)
         names, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
         if names is None or not 1 < np.count_nonzero(names != "") < np.count_nonzero(labels != ""):
@@ -183,8 +183,8 @@ class LiveRows:
 
 
 class AnchorColumns:
-    """The matrices B (d, k), M B (d, k) and Bᵀ M B (k, k) of one space, as in the module docstring. If an
-    anchor moves, only its column is computed again."""
+    """The matrices B (d, k), M B (d, k) and Bᵀ M B (k, k) of one space, for its unit anchors B and the
+    scatter M (d, d) of its unit rows. If an anchor moves, only its column is computed again."""
 
     def __init__(self, held: LiveRows, side: int) -> None:
         self.held, self.side = held, side

@@ -437,7 +437,7 @@ class Scores(Recipe, ComparisonRecipe, figure="scores"):
 
 @dataclass(frozen=True)
 class PairMap(SpacesRecipe, figure="all-pairs"):
-    """The figure of a heat map with one score for every pair of spaces."""
+    """A figure with a heat map: one score for every pair of spaces."""
 
     metric: str = "cka"
     grouped: bool = False

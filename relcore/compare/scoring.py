@@ -302,15 +302,16 @@ def moved_beyond_noise(
 
     Either space may be the noisy one, and noise changes more neighbours in groups that are dense in the other
     space. So there are four explanations: the second space is the first with noise; the first is the second
-    with noise; both are the same space with noise, which is the first (or the second) after its noise is
-    removed. Each is tried with three kinds of noise, because long rows may have more: noise of the same size
-    for all rows, noise proportional to the length of a row, and rounding to steps proportional to the largest
-    number of a row. A group counts as moved only if all explanations fail. To remove noise, the rows of each
-    group are moved towards their mean until the variance has decreased by that of the noise.
+    with noise; both are noisy copies of one space, which is the first (or the second) without its noise. Each
+    is tried with three kinds of noise, because long rows may have more: noise of the same size for all rows,
+    noise proportional to the length of a row, and rounding to steps proportional to the largest number of a
+    row. A group counts as moved only if all explanations fail. To remove noise, the rows of each group are
+    moved towards their mean until the variance has decreased by that of the noise.
 
     The mean agreement of a group is compared with that in `_DRAWS` draws near the fitted level of noise,
     after regression on the mean of all rows. The standard error is the largest of three: from the scatter of
-    the group's draws, of all draws, and of the rows within groups. `_MISFIT` allows for a wrong kind.
+    the group's draws, of all draws, and of the rows within groups. `_MISFIT` allows for a wrong kind of
+    noise.
 
     Parameters
     ----------

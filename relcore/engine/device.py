@@ -152,7 +152,7 @@ class NumpyDevice:
     def cached(self, content: Hashable, X: Rows) -> Array:
         """The result of `all_on_device`, which stays on the device under `content` while there is room.
 
-        Raises a SpaceError if they are too large for the device.
+        Raises a SpaceError if the rows are too large for the device.
         """
         _need_room(X.nbytes, _MEMORY_ROOM)
         return _cached_rows(_MEMORY, content, X.nbytes, _MEMORY_ROOM, lambda: self.all_on_device(X))
@@ -454,7 +454,8 @@ class ProcessSetting:
 
     @contextmanager
     def changed(self, change: Callable[[], T], restore: Callable[[T], None]) -> Iterator[T]:
-        """Within the block, the setting is changed. `change` returns what `restore` needs; it is yielded."""
+        """Within the block, the setting is changed. The result of `change` is yielded, and passed to
+        `restore` afterwards."""
         with self._lock:
             if not self._users:
                 self._before = change()
@@ -490,7 +491,7 @@ def full_precision(torch: Any, kind: str) -> Iterator[None]:
 
 def _precision(torch: Any) -> tuple[str | tuple[str, str], bool]:
     """Return the precision of products by cuBLAS and on the CPU, and whether convolutions use TF32. In torch
-    2.8 the precision is one word."""
+    2.8, the precision of both is one word."""
     matmul, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn.allow_tf32
     if not hasattr(matmul, "fp32_precision"):
         return torch.get_float32_matmul_precision(), convolutions

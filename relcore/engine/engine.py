@@ -775,7 +775,7 @@ def _cholesky_by_torch(torch: Any, A: Array, B: Array) -> tuple[Array, Array]:
 
 
 def thin_svd(product: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The thin SVD. It also works for matrices of low rank for which `np.linalg.svd` does not converge."""
+    """The thin SVD. It works even for matrices of low rank for which `np.linalg.svd` does not converge."""
     try:
         return np.linalg.svd(product, full_matrices=False)
     except np.linalg.LinAlgError:

@@ -103,7 +103,7 @@ def reduce_spaces(
 
 
 def align_maps(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
-    """The maps. If `spec` has `align`, all other maps are aligned to the first one."""
+    """The maps, all aligned to the first one if `spec` has `align`."""
     first, *others = pictures
     return [first, *(align(picture, first) if spec.align else picture for picture in others)]
 
@@ -177,9 +177,9 @@ SAMPLED_ROWS, MOST_PRODUCTS = 50_000, 2e10
 
 
 def principal_axes(scatter: np.ndarray, n_components: int, basis: np.ndarray | None = None) -> np.ndarray:
-    """The principal axes (d, c) of rows whose scatter matrix is (d, d), that of the largest variance first.
-    Each has length 1; axes beyond the rank are zero. With a `basis` B (d, k), the axes (k, c) of the product
-    of these rows and B."""
+    """The principal axes (d, c) of rows with this scatter matrix (d, d), by descending variance. Each has
+    length 1; axes beyond the rank are zero. With a `basis` B (d, k), the axes (k, c) of the product of these
+    rows and B."""
     if basis is not None and basis.shape[1] <= basis.shape[0]:
         scatter, basis = Engine().product(basis.T, Engine().product(scatter, basis)), None
     if basis is None:
@@ -198,8 +198,8 @@ _ITERATIONS, _SETTLED = 40, 1e-9  # maximum number of iterations; tolerance ÷ l
 
 
 def leading_axes(scatter: np.ndarray, before: np.ndarray | None = None, n_components: int = 2) -> np.ndarray:
-    """The p ≥ `n_components` principal axes (k, p) of rows whose scatter matrix is (k, k), that of the
-    largest variance first.
+    """The first p ≥ `n_components` principal axes (k, p) of rows with this scatter matrix (k, k), by
+    descending variance.
 
     If the matrix has changed little since the axes `before` were computed, subspace iteration from these axes
     needs only a few products and no decomposition. The signs of the axes are kept.
@@ -238,7 +238,7 @@ def _unit_axes(axes: np.ndarray) -> np.ndarray:
 
 
 def axis_signs(scores: np.ndarray) -> np.ndarray:
-    """The sign of each column (c,) with which its score farthest from zero is positive. Thus equal maps get
+    """For each column, the sign that makes its score farthest from zero positive, (c,). Thus equal maps get
     equal signs, although the signs of eigenvectors are arbitrary."""
     return np.where(-scores.min(axis=0) > scores.max(axis=0), -1, 1).astype(np.float32)
 

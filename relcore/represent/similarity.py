@@ -1,4 +1,4 @@
-"""Relative spaces: the estimator RelativeProjection, and similarities of rows to anchors. A larger similarity
+"""Relative spaces: the estimator RelativeProjection, and similarities of rows to anchors. A larger number
 means more similar.
 
 To add a similarity, write a subclass of `Similarity` with a `between`, and a line in
@@ -29,8 +29,8 @@ _means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
 
 class Estimator:
     """The base class of all estimators. It has the interface of scikit-learn for pipelines, `clone` and grid
-    searches. It does not inherit from scikit-learn's base class, because importing that takes longer than the
-    first picture of the app.
+    searches. It does not inherit from scikit-learn's base class, because importing it takes longer than
+    drawing the first picture of the app.
 
     It provides the parameters, by their names in ``__init__``, and `fit_transform`. Subclasses define `fit`
     and `transform`. After a fit on a DataFrame, `feature_names_in_` are its columns, and `transform` raises
@@ -583,7 +583,7 @@ def usual_anchors(n: int) -> int:
     """The default number of anchors of n rows: 300 as in the papers, but at most a fifth of the rows.
 
     Measured with 120 of the bundled words (8 draws): by similarities to 24 anchors, 94 % of the other words
-    are nearest to the same word in the second space. With 12 anchors it is 76 %. With 60 it is 98 %, but only
+    are nearest to the same word in the second space. With 12 anchors, 76 % are. With 60, 98 % are, but only
     half of the words are left to be scored. If there are fewer than 50 rows, up to 10 are anchors, but at
     most half of the rows.
     """
@@ -915,8 +915,8 @@ class Audit:
         """The 95 % interval of the number of wrong pairs.
 
         If w pairs are wrong, the number of wrong pairs below the quantile q of the mismatches is binomial (w,
-        q). The upper end is the largest w for which the observed number of pairs below q is plausible. It
-        assumes nothing about right pairs. The lower end assumes that every right pair agrees more than a
+        q). The upper end is the largest w for which the observed number of pairs below q is plausible. This
+        end assumes nothing about right pairs. The lower end assumes that every right pair agrees more than a
         quarter of the mismatches do.
         """
         from scipy.special import bdtr, bdtrc

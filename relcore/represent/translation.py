@@ -438,9 +438,9 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovery_errors(rows: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """A table of the errors of recovered rows (n, d), one line per row. `cosine` compares the directions of
-    the recovered row and of the true row from the mean (d,); it is 0 if one of them lies at the mean. `error`
-    is the distance of the two, divided by the length of the true row."""
+    """A table of the errors of recovered rows (n, d), one line per row. `cosine` is that between the
+    recovered and the true row, after the mean (d,) is subtracted from both; it is 0 if one of them lies at
+    the mean. `error` is their distance, divided by the length of the true row."""
     if rows.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {rows.shape} and {true.shape}")
     cosine = np.vecdot(unit_rows(rows, mean), unit_rows(true, mean))
@@ -485,8 +485,8 @@ REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
 
 @dataclass(frozen=True)
 class ProjectionSpec:
-    """The parameters of `RelativeProjection` except `whiten`. (With `whiten`, it is a different
-    representation.)
+    """The parameters of `RelativeProjection` except `whiten`. (Whitened rows are a representation of their
+    own.)
 
     Examples
     --------

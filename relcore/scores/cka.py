@@ -273,8 +273,8 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
     """The indices of a few rows that are so long that they make up most of ‖XᵀX‖² in one of the spaces.
     `squares` are the squared lengths (n,) in each space.
 
-    They are at most 10 rows and at most 2 % of all rows, and at least twice as long as the next row. So if a
-    distribution has many long rows, none of them is decisive.
+    At most 10 rows and at most 2 % of all rows are decisive, and only if they are at least twice as long as
+    the next row. So if a distribution has many long rows, none of them is decisive.
     """
     rows = []
     for lengths in squares:
@@ -367,7 +367,7 @@ class OwnMoments(SpaceSums):
 
 
 def power_near(squares: np.ndarray) -> float:
-    """The power of two that is nearest to the mean of the numbers. If the mean is 0, it is 1."""
+    """The power of two that is nearest to the mean of the numbers; 1 if the mean is 0."""
     mean = float(squares.mean())
     return 2.0 ** round(np.log2(mean)) if 0 < mean < np.inf else 1.0
 

@@ -192,7 +192,7 @@ class ClassAgreement(Metric):
     The query is the vector of a row in the source. Its k nearest rows are searched among the held-out rows of
     the target, without the row itself. A tie does not count as won. For "mutual", the score is the mean of
     both directions. Rows without a label are left out. There is no score (None) if most rows have at most k /
-    2 other rows of their class, because these can win no majority.
+    2 other rows of their class, too few for a majority.
 
     Chance level: the vote after a permutation of the rows of one space. In two absolute spaces, clusters of
     classes may coincide by chance, so use the relative score.
@@ -237,7 +237,7 @@ def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) ->
     """For each query, 1 if its class wins the vote of its neighbours, otherwise 0; averaged over both
     directions, (m,).
 
-    With `order`, each query gets the neighbours of another query, from which it is removed itself.
+    With `order`, each query gets the neighbours of another query, without itself if it is one of them.
     """
     hits = [
         has_majority_class(votes.own, without_itself(votes.queries, rows[order], classes[order]))

@@ -113,8 +113,8 @@ def about_mean(X: np.ndarray) -> np.ndarray:
 
 def by_permutation(value: Callable[[np.ndarray], float], n: int, cost: float) -> ChanceLevel:
     """The chance level of a measure, from 50 permutations, or from 200 if these are cheap. ``value(order)``
-    is the score if row order[i] of the second space is the partner of row i. Its `cost` is in
-    multiplications."""
+    is the score if row order[i] of the second space is the partner of row i. It takes `cost` multiplications.
+    """
     rng = np.random.default_rng(0)
     n_draws = min(QUANTILE_DRAWS if cost <= _CHEAP else PERMUTATIONS, _most_permutations.get())
     return ChanceLevel.from_draws(np.array([value(rng.permutation(n)) for _ in range(n_draws)]))

@@ -1159,7 +1159,8 @@ class AlignedPair:
         return LabelledNeighbours(n, queries[labelled], own[labelled], lists, classes)
 
     def narrowed(self, request: ScoreRequest, split: Split, queries: np.ndarray) -> AlignedPair | None:
-        """This pair, reduced to the rows of `split`, which are a part of its rows. `queries` are row numbers.
+        """This pair, reduced to the rows of `split`, which must be some of its rows. `queries` are row
+        numbers.
 
         None if another pass is needed, because the request differs, a query is new, or too many rows are left
         out.

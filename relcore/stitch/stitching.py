@@ -194,7 +194,8 @@ class StitchResult(Reported):
 
     def permuted(self, method: str, metric: str = "accuracy") -> float:
         """The score of the same answers after the labels of the test rows are permuted. It is the exact mean
-        over all permutations, stitched pairs and random states. If no pair can be stitched, NaN.
+        over all permutations, averaged over stitched pairs and random states. If no pair can be stitched,
+        NaN.
 
         For weighted F1, answers in all classes score higher than always answering the same class.
         """
@@ -310,8 +311,8 @@ def _permuted(confusion: np.ndarray) -> np.ndarray:
 
 
 def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The precision, the recall, the F1 and the number of rows of each class. If a class is never answered,
-    or has no row, they are 0."""
+    """The precision, the recall, the F1 and the number of rows of each class. Values that are undefined,
+    because a class is never answered or has no row, are 0."""
     right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
     precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
     return precision, recall, 2 * right / np.maximum(answered + support, 1), support
@@ -608,7 +609,7 @@ class StitchConfusion(SpacesRecipe, figure="stitch-confusion"):
 
 
 def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = "score") -> Matrices:
-    """The heat maps of a result.
+    """One heat map per method, of scores or of what stitching loses (`show`).
 
     Raises
     ------

@@ -216,8 +216,8 @@ def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> lis
 
 
 def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
-    """The encoder of a space. If one pass can also compute the rows of other spaces, it is joined with their
-    encoders."""
+    """The encoder of a space, joined with the encoders of those other spaces whose rows the same pass can
+    compute."""
     joined = spec.encoder
     for other in others:
         if other.dataset == spec.dataset:

@@ -384,8 +384,8 @@ def _enough_anchors(table: pd.DataFrame, full: str, measures: Mapping[str, str])
     """A text that says how many anchors bring each measured column to 95 % of the column `full`; "" if there
     are no intervals.
 
-    A number of anchors is enough if the lower end of the 95 % interval of the mean ratio is at least .95. The
-    same must hold for all larger numbers.
+    A number of anchors is enough if, for it and all larger numbers, the lower end of the 95 % interval of the
+    mean ratio is at least .95.
     """
     most, parts = table.n_anchors.max(), []
     for column, name in measures.items():
@@ -406,8 +406,8 @@ _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative,
 
 
 class TrainingRelative(Study):
-    """Table 2: a small network is trained on frozen features (two hidden layers of 256, AdamW at 1e-3, 30
-    epochs)."""
+    """Table 2: a small network (two hidden layers of 256, AdamW at 1e-3, 30 epochs) is trained on frozen
+    features."""
 
     version = 2
     options = (

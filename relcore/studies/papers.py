@@ -41,7 +41,7 @@ _CORRELATIONS = ("Pearson", "Spearman")
 
 @dataclass(frozen=True)
 class Number:
-    """One measured number: ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
+    """One measured number, such as ``Number("relative, Word2Vec → FastText", "Jaccard", 0.3)``.
 
     It is a mean over n rows. `deviation` is its sample deviation over `repeats` (random states or trainings),
     and `low` and `high` are its 95 % interval. If the run kept them, `values` are the values of the repeats
@@ -74,7 +74,7 @@ class Number:
 class Ours:
     """The numbers that one run measured on its `data`, with all settings as JSON values.
 
-    `commit` is the short hash of the checkout that measured them, with "+" if it had uncommitted code.
+    `commit` is the short hash of the code that measured them, with "+" if some of it was uncommitted.
     `run_version` is the version of the `PaperRun`.
     """
 
@@ -394,7 +394,7 @@ def find_row(identifier: str) -> PaperRow:
 
 
 def named_rows(text: str) -> tuple[PaperRow, ...]:
-    """The rows, of all papers, that a text such as "table 5" or "Fig. 3" names; () for any other text."""
+    """The rows of all papers that a text such as "table 5" or "Fig. 3" names; () for any other text."""
     found = re.fullmatch(r"(table|fig)(?:ure|s)?\.? ?(\d+)", " ".join(text.lower().split()))
     kind, number = found.groups() if found else ("-", 0)
     return tuple(
@@ -407,8 +407,8 @@ _CITED = re.compile(r"(Fig|Table)s?\.? (\d+(?:(?:, | and )\d+)*)")
 
 @cache
 def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
-    """The tables and figures of papers that a study measures: those that name the study, and those that the
-    study cites."""
+    """The tables and figures of papers that a study measures: those whose `tab` is the study, and those that
+    the study cites."""
     source = STUDIES[kind].paper
     citations = () if source.startswith("ours") else _CITED.findall(source)
     cited = {(what, int(number)) for what, numbers in citations for number in re.findall(r"\d+", numbers)}
@@ -420,7 +420,7 @@ def rows_of_study(kind: str) -> tuple[PaperRow, ...]:
 
 
 def studies_of(row: PaperRow) -> tuple[str, ...]:
-    """The names of the studies that measure a table or figure, first the one that it names."""
+    """The names of the studies that measure a table or figure. The one in its `tab` comes first."""
     found = [kind for kind in STUDIES if row in rows_of_study(kind)]
     return tuple(sorted(found, key=lambda kind: kind != row.tab))
 
