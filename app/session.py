@@ -119,7 +119,7 @@ def set_workspace(step: str, changed: Workspace) -> None:
 
 
 def replace_workspace(changed: Workspace) -> None:
-    """Make this the workspace without a new step. Steps that were undone can still be redone."""
+    """Make this the workspace, without adding a step to the history. Undone steps can still be redone."""
     history().present = reduce(workspace(), changed)
 
 

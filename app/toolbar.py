@@ -227,8 +227,8 @@ def _models(workspace: Workspace) -> None:
 def _pair_with_caption(
     workspace: Workspace, notes: DeltaGenerator, models: Sequence[SpaceSpec] = ()
 ) -> Match | None:
-    """The matched spaces: the pair, or all `models` if these are given. A caption tells how many rows match;
-    further remarks are drawn in `notes`."""
+    """Match the rows of the pair or, if given, of all `models`. Draw a caption that tells how many rows
+    match, and further remarks in `notes`."""
     try:
         pair = compute.matched_pair(*(models or (workspace.source, workspace.target)))
     except NoCommonId:

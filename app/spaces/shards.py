@@ -104,7 +104,7 @@ def _job(spec: SpaceSpec, n_rows: int) -> Job:
 
 
 def draw_sample_line(workspace: Workspace) -> None:
-    """Show how many rows were sampled, out of how many. Add the command that scores all rows."""
+    """Show how many of the rows were sampled, and the command that scores all rows."""
     pair = workspace.source, workspace.target
     samples = [spec for spec in pair if spec.source == "sample"]
     samples = [spec for spec in samples if int(spec.option("rows")) < int(spec.option("of"))]

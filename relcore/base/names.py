@@ -24,9 +24,9 @@ from relcore.base.errors import SpaceError
 
 @dataclass(frozen=True)
 class Named:
-    """The entry of a choice: its title, and the place of its code, ``"module:attribute"``. A leading dot
-    stands for `relcore`. `plugin` is the name and version of the package that added the choice; "" for
-    Relscope's own choices."""
+    """An entry of the registry: the title of a choice, and the place of its code, ``"module:attribute"``. A
+    leading dot stands for `relcore`. `plugin` is the name and version of the package that added the choice;
+    "" for Relscope's own choices."""
 
     title: str
     where: str = ""
@@ -43,7 +43,8 @@ class Named:
 
 @dataclass(frozen=True)
 class Method(Named):
-    """The entry of a stitching method, by which the head of one space classifies rows of another.
+    """The registry's entry of a stitching method, by which a classifier trained on one space (a *head*) reads
+    another.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class Method(Named):
 
 @dataclass(frozen=True)
 class MetricName(Named):
-    """The entry of a metric. Its code is a `scores.comparison.Metric`.
+    """The registry's entry of a metric. Its code is a `scores.comparison.Metric`.
 
     Attributes
     ----------
@@ -372,7 +373,8 @@ FORMER_CHOICES = {
 # Suffix → the format of files of vectors. Each is a `files.formats.Format`.
 @dataclass(frozen=True)
 class FormatName(Named):
-    """The entry of a file format, under the suffix of its files. Its code is a `files.formats.Format`.
+    """The registry's entry of a file format, under the suffix of its files. Its code is a
+    `files.formats.Format`.
 
     Attributes
     ----------
@@ -414,8 +416,8 @@ FORMATS = Family("formats", FormatName, _FORMATS)
 
 @dataclass(frozen=True)
 class IndexName(Named):
-    """The entry of a `stores.index.VectorIndex`, which reads and writes vectors in a file or a database. For
-    a kind of file, `name` is the `store` of its `FormatName`; for a database, it is ""."""
+    """The registry's entry of a `stores.index.VectorIndex`, which reads and writes vectors in a file or a
+    database. For a kind of file, `name` is the `store` of its `FormatName`; for a database, it is ""."""
 
     name: str = ""
 
@@ -556,8 +558,8 @@ PLUGIN_STUDIES = (
 
 @dataclass(frozen=True)
 class StudyName(Named):
-    """The entry of a study. `help` is its question, `paper` the source of the question, and `topic` its group
-    on the page Studies."""
+    """The registry's entry of a study. `help` is its question, `paper` the source of the question, and
+    `topic` its group on the page Studies."""
 
     paper: str = ""
     topic: str = "More questions"

@@ -209,8 +209,8 @@ class FileStamp(NamedTuple):
                 self.need_same()
 
     def need_same(self, opened: int | None = None) -> None:
-        """Raise a SpaceError as `need_unchanged` does, and also if the path or the descriptor `opened` now
-        leads to another file."""
+        """Raise a SpaceError if the file has changed (see `need_unchanged`), or if the path or the descriptor
+        `opened` now leads to another file."""
         now, path = None, Path(self.path)
         with suppress(OSError):
             now = FileStamp.of(path, opened)

@@ -98,8 +98,8 @@ def encode(
 ) -> list[LatentSpace]:
     """One space for each output of the encoder. It is read from the store, or computed and stored.
 
-    Trained weights and each block of rows are stored at once. After a kill, the same call resumes and gives
-    the same bytes. `report` is called as ``report(done, total, message)``.
+    Trained weights and each block of rows are stored as soon as they are computed. If the process is killed,
+    the same call resumes and gives the same bytes. `report` is called as ``report(done, total, message)``.
 
     Raises
     ------

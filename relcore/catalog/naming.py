@@ -81,9 +81,8 @@ def space_spec(text: str) -> SpaceSpec:
 
 
 def space_specs(text: str) -> list[SpaceSpec]:
-    """The specs of the spaces that a user names. For a folder with several spaces, such as checkpoints, all
-    specs in natural order; otherwise the result of `space_spec`.
-    """
+    """The specs of the spaces that a user names. A folder may contain several spaces, such as checkpoints,
+    which are listed in natural order. Any other name has the one spec that `space_spec` returns."""
     path, options = _file_and_options(text)
     if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
         return [space_spec(text)]

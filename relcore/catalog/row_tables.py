@@ -110,7 +110,7 @@ def _with_metadata(spec: SpaceSpec, path: str) -> SpaceSpec:
 
 
 def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]:
-    """The specs of both spaces with row numbers as ids, so that they are paired by row order."""
+    """The specs of both spaces, changed so that row numbers are their ids and rows are paired by order."""
     return numbered_spec(source), numbered_spec(target)
 
 

@@ -272,8 +272,8 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 
 
 class Encoder(ABC):
-    """An encoder: a frozen dataclass of plain settings. Store keys, JSON, forms, options of ``relscope
-    encode`` and checks derive from its fields (see `relcore.base.settings.setting`).
+    """An encoder: a frozen dataclass of plain settings. Its fields determine its keys in the store, its JSON,
+    its form, its options in ``relscope encode`` and their checks (see `relcore.base.settings.setting`).
 
     Equal settings must give equal vectors. Therefore random steps use a `random_state`, and `content`
     identifies external files.

@@ -375,8 +375,8 @@ class SmallVision(_Classifier):
     def _pixels(
         self, dataset: Dataset, rows: np.ndarray, report: Progress
     ) -> tuple[str, tuple[int, int], np.ndarray]:
-        """Return the mode, (height, width) and the pixels (m, channels, height, width) of these rows. They
-        are read in blocks."""
+        """Return the mode, the size (height, width) and the pixels (m, channels, height, width) of these
+        rows. They are read in blocks."""
         first = dataset.item(int(rows[0]))
         size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
         if max(size) > LARGEST:

@@ -109,8 +109,8 @@ def run(
     libraries: Sequence[str] = (),
     **arguments: Any,
 ) -> Any:
-    """The result of ``function(path, **arguments)``. It is called in the confined process if
-    `needs_process(path)`.
+    """The result of ``function(path, **arguments)``. If `needs_process(path)`, the call is made in the
+    confined process.
 
     The function belongs to a module, or is a method of an object whose class takes no arguments. The result
     is checked against the type `returns`. The `libraries` are imported before the process is confined. Raises

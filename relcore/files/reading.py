@@ -83,8 +83,8 @@ class OnDisk:
         return cls(path, FileStamp.of(path), store)
 
     def mapped(self, regions: Regions) -> MappedRows | None:
-        """The rows as memory maps; None if a part is not aligned. Raises a SpaceError for a truncated
-        file."""
+        """The rows as memory maps; None if a part is not aligned in the file to the size of its numbers.
+        Raises a SpaceError for a truncated file."""
         parts = []
         with self.path.open("rb") as stream:
             self.stamp.need_same(stream.fileno())
@@ -101,8 +101,8 @@ class OnDisk:
         return self._rows(parts, *regions.region)
 
     def decoded(self, regions: Regions, blocks: Iterable[np.ndarray]) -> MappedRows | None:
-        """The rows as a memory map of a store entry, which is written from `blocks` once. None if the store
-        cannot keep it."""
+        """Write the rows of `blocks` to a store entry, unless it exists, and return them as a memory map of
+        that entry. None if the store cannot keep them."""
         shape, region = regions.decoded, regions.region
         if not self.keeps or 8 * shape[0] * shape[1] > self.store.limit_bytes:
             return None

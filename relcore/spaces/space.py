@@ -786,7 +786,8 @@ def known_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
 
 
 def known_rows(spaces: Sequence[LatentSpace]) -> Sequence[LatentSpace]:
-    """The spaces reduced to the rows of `known_ids`. If all rows may be scored, the spaces themselves.
+    """The spaces, reduced to the shared rows that may be scored in all of them. If all rows may be scored,
+    the spaces are returned unchanged.
 
     Raises
     ------
