@@ -194,7 +194,6 @@ def disagreement(scores: Scores) -> str:
 
 
 def _mismatch_notes(scores: Scores, pair: Match) -> list[str]:
-    """A note if rows that were paired by their order do not match."""
     ranks = [by_metric["mrr"] for by_metric in scores.values() if "mrr" in by_metric]
     matched = any(score.null is None or score > score.null.high for score in ranks)
     if matched or not ranks or not isinstance(pair.ids, RowNumbers):

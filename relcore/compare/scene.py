@@ -538,7 +538,6 @@ def show(
 
 
 def _as_tuple(name: str, given: Any, what: str) -> tuple:
-    """The argument as a tuple. A string raises a SpaceError, because it would be split into letters."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
     return tuple(given)

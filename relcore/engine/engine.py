@@ -395,8 +395,6 @@ def _group_maxima(products: np.ndarray, k: int) -> np.ndarray:
 
 
 def _top_means(parts: list[tuple[np.ndarray, np.ndarray]], n: int, k: int) -> np.ndarray:
-    """The mean of the k largest values of each row, (n,) float32. `parts` are pairs of row numbers and
-    values."""
     owners, values = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((-values, owners))
     places = np.searchsorted(owners[order], np.arange(n))[:, None] + np.arange(k)

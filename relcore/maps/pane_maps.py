@@ -419,7 +419,6 @@ class _Drawn:
         return self.moments.n if self.moments.n < len(self.rows) else 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the leading axes V (k, c) of the rows, and the scores (c,) of their mean."""
         axes, mean = principal_axes(self.moments.products, n_components, self.basis), self.moments.means[0]
         return axes, (mean if self.basis is None else mean @ self.basis) @ axes
 

@@ -132,7 +132,6 @@ def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) ->
 
 
 def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
-    """The stages of all maps, with their expected seconds on one core of a server of 2026."""
     stages: list[tuple[str, float]] = []
     for number, (n, d) in enumerate(shapes, 1):
         if number == 1 or spec.fit == "apart":
@@ -430,8 +429,6 @@ class _TorchUmap:
 
 
 def _by_torch(name: str, spec: ReductionSpec, stages: Stages, epochs: int) -> Callable[..., Any]:
-    """A function that makes an estimator of TorchDR on the chosen device from the estimator's own
-    settings."""
     with extra():
         import torchdr
 

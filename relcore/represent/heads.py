@@ -217,7 +217,6 @@ def _first_weights(width: int, n_classes: int, over_rows: bool) -> list[torch.Te
 
 
 def _scores(weights: Sequence[torch.Tensor], X: torch.Tensor, over_rows: bool) -> torch.Tensor:
-    """The scores (E, m, C) of E networks with stacked weights. Network e gets the rows X[e] (m, d)."""
     import torch
     from torch.nn.functional import batch_norm, layer_norm, silu
 

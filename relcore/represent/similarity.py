@@ -127,8 +127,6 @@ class Estimator:
     def _paired_matrices(
         self, names: tuple[str, str], X: Any, Y: Any, dtype: type = np.float32
     ) -> list[np.ndarray]:
-        """Both sides of paired rows, as matrices. Whether they have the same number of rows is not checked
-        here."""
         if Y is None:
             raise SpaceError(
                 f"{names[1]}: expected a matrix (n, d), got None; {type(self).__name__} requires y to be"

@@ -412,8 +412,6 @@ def pruning_orders(
 def _orders(
     anchors: bytes, shape: tuple[int, int], starts: bytes, least: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The farthest-point order of unit anchors (float32) from each start. It ends when the next anchor is
-    nearer than `least`."""
     rows = np.frombuffer(anchors, np.float32).reshape(shape)
     similarity = np.abs(rows @ rows.T)
     return [

@@ -406,7 +406,6 @@ def _components(X: np.ndarray, share: float = 1.0) -> tuple[np.ndarray, np.ndarr
 
 
 def _few_rows(U: np.ndarray, V: np.ndarray) -> str:
-    """A note if the two spaces together have at least as many axes as rows; otherwise ""."""
     n, axes = len(U), U.shape[1] + V.shape[1]
     if n > axes:
         return ""

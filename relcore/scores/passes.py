@@ -287,7 +287,6 @@ class BlockRows:
         return rows if self._kept is None else rows[self.device.put(self._kept)]
 
     def _once(self, name: str, make: Callable[..., Array], *given: Any) -> Array:
-        """The result of `make(*given, buffer)`, which is cached under this name."""
         if name not in self._held:
             self._held[name] = make(*given, f"{name} {self.side}")
         return self._held[name]

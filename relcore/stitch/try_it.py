@@ -484,7 +484,6 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 def _comparable(
     method: str, sides: list[FittedSpace], rest: np.ndarray, spec: RetrievalSpec
 ) -> list[np.ndarray] | None:
-    """The queries and the candidates in shared coordinates. None if the method has no shared coordinates."""
     rows, heads = [side.train[rest] for side in sides], METHODS[method].heads
     if heads != "absolute":
         return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
