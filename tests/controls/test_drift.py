@@ -12,7 +12,7 @@ import pytest
 
 from relcore import LatentSpace
 from relcore.drift.check import DriftCheck, EverythingNew, NewQueries, Thresholds
-from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, ROWS, with_jitter
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, with_jitter
 
 STRICT = Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
 SIZES = ((60, 50), (200, 12), (400, 30))  # rows, dimensions
@@ -51,27 +51,6 @@ def test_numeric_noise_raises_no_alarm(repeated):
     assert sum(alarms(drift, STRICT).sum() for drift in drifts) < 6
 
 
-def damaged(X, rng, chance):
-    """About 2 % of the rows are zero, 2 % copies of one row; 5 % of the dimensions are constant."""
-    X = X.copy()
-    X[:, rng.permutation(X.shape[1])[: X.shape[1] // 20]] = 1
-    X[chance < 0.04], X[chance < 0.02] = X[0], 0
-    return X
-
-
-def test_rows_that_are_broken_in_both_versions_raise_no_alarm():
-    for draw in range(DRAWS):
-        rng = np.random.default_rng((9, draw))
-        n, d = SIZES[draw % 3]
-        base, ids, labels = rng.normal(size=(n, d)), list(map(str, range(n))), rng.choice(list("abcd"), n)
-        chance = rng.random(n)
-        pair = [
-            LatentSpace(damaged(base, rng, chance), ids, labels=labels, name=name) for name in ("old", "new")
-        ]
-        verdict = DriftCheck(random_state=draw).run(pair).judged(Thresholds())
-        assert [one.name for one in verdict.alarms(ROWS)] == []
-
-
 def test_a_rotation_never_alarms_if_everything_is_new_and_always_for_new_queries():
     for draw in range(12):
         drift = drift_of(*SIZES[draw % 3], draw, turned)
@@ -86,11 +65,12 @@ def test_unrelated_versions_always_alarm_and_say_so():
         assert drift.unrelated
 
 
+def noisier(X, rng):
+    return X + 0.3 * rng.normal(size=X.shape)
+
+
 def test_related_versions_are_not_called_unrelated():
-    for draw in range(12):
-        assert not drift_of(
-            *SIZES[draw % 3], draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)
-        ).unrelated
+    assert not any(drift_of(*SIZES[draw % 3], draw, noisier).unrelated for draw in range(12))
 
 
 def int8(X, rng):
@@ -103,9 +83,7 @@ def test_what_is_planted_is_found():
     margin.
     """
     for draw in range(1, 12, 3):
-        assert alarms(
-            drift_of(200, 12, draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)), Thresholds()
-        )[0]
+        assert alarms(drift_of(200, 12, draw, noisier), Thresholds())[0]
         coarse = drift_of(400, 30, draw, int8)
         assert alarms(coarse, STRICT)[0]
         assert not alarms(coarse, Thresholds()).any()

@@ -4,16 +4,12 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, Universe
-
-
-def unrelated(state: int, n: int, width: int) -> list[LatentSpace]:
-    rng, ids = np.random.default_rng(state), [f"row {i}" for i in range(n)]
-    return [LatentSpace(rng.normal(size=(n, width)), ids, name=f"{i}") for i in range(5)]
+from tests.controls.spaces import unrelated
 
 
 @pytest.mark.parametrize(("n", "width"), [(1000, 50), (300, 280), (120, 8)])
 def test_unrelated_spaces_are_at_chance(n, width):
-    universes = [Universe.fit(unrelated(state, n, width)) for state in range(3)]
+    universes = [Universe.fit(unrelated(n, width, state, "abcde")) for state in range(3)]
     tops = np.array([universe.accuracy[~np.isnan(universe.accuracy)].mean() for universe in universes])
     chance = np.mean([1 / len(universe.test_ids) for universe in universes])
     tested = sum(len(universe.test_ids) for universe in universes)
