@@ -1,8 +1,8 @@
-"""kill -9 at random moments of a command that writes: what is under a final name is whole, the same command
-then completes, and nothing else is left.
+"""kill -9 at random moments of a command that writes: what is under a final name is whole, the same command then
+completes, and nothing else is left. Ctrl-C (as by a terminal, which sends it to all processes) and SIGTERM (as by
+`kill`): one line, 130 or 143, and no process, file or folder is left.
 
-Each target is killed twice in make test, RELSCOPE_TEST_KILLS times in make test-slow; each kill begins in an empty
-folder, at a moment drawn from one seed.
+Each command is killed twice and interrupted once, or RELSCOPE_TEST_KILLS times, at moments drawn from one seed.
 """
 
 import json
@@ -10,9 +10,10 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections import Counter
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -24,6 +25,7 @@ import psutil
 import pytest
 
 from relcore.base.names import STUDIES, StudyName
+from relcore.base.stopping import LINE
 from relcore.files.reading import load_space
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import card_of
@@ -36,8 +38,11 @@ from tests.relcore.sharded.folders import write_npy
 from tests.relcore.stores.stores import whole
 from tests.waiting import until
 
-SEED, N, FEW, MANY = 12, 6_000, 400, int(os.environ.get("RELSCOPE_TEST_KILLS", "2"))
+pytestmark = pytest.mark.slow
+
+SEED, N, TIMES = 12, 6_000, os.environ.get("RELSCOPE_TEST_KILLS")
 IDS = [f"q{row:05}" for row in range(N)]
+ROOT = Path(__file__).parents[2]
 TOY = StudyName("Toy", "tests.relcore.studies.toy_study:Toy", "Is twice a number on a line?", "none")
 
 
@@ -45,28 +50,29 @@ def rows():
     return np.random.default_rng(0).normal(size=(N, NEW)).astype(np.float32)
 
 
-def sources(folder):
-    """What the commands read."""
-    adapter = Made().fit(*pairs())
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """The files that the commands read, and a temporary folder."""
+    folder, adapter = tmp_path_factory.mktemp("template"), Made().fit(*pairs())
+    (folder / "tmp").mkdir()
     adapter_file.export(adapter, card_of(adapter, *pairs(), method="made"), folder / "bridge")
-    np.savez(folder / "rows.npz", vectors=rows(), ids=IDS)
-    for name, n in (("rows", N), ("few", FEW)):
-        np.save(folder / f"{name}.npy", rows()[:n])
-        (folder / f"{name}.ids.txt").write_text("\n".join(IDS[:n]) + "\n")
+    np.save(folder / "rows.npy", rows())
+    (folder / "rows.ids.txt").write_text("\n".join(IDS) + "\n")
     write_npy(folder / "shards", rows()[:4000], [1000] * 4, ids=np.array(IDS[:4000]))
-    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(NEW, NEW)))[0]
-    for name, vectors in (("new", rows()[:400] @ rotation + 0.1 * rows()[400:800]), ("old", rows()[:400])):
-        np.savez(folder / f"{name}.npz", vectors=vectors, ids=IDS[:400])
-    return {path.name for path in folder.iterdir()}
+    rotation, old = np.linalg.qr(np.random.default_rng(1).normal(size=(NEW, NEW)))[0], rows()[:400]
+    new = old @ rotation + 0.1 * rows()[400:800]
+    for name, vectors in (("rows", rows()), ("new", new), ("old", old)):
+        np.savez(folder / f"{name}.npz", vectors=vectors, ids=IDS[: len(vectors)])
+    return folder
 
 
-def adapted(text, n=N):
+def adapted(text):
     def check(folder):
         place = parse_place(text)
         with open_index(type(place)(place.kind, str(folder / place.where), place.table)) as index:
             found = whole(index, 4096)
-        assert found.ids == IDS[:n]
-        expected = Made().fit(*pairs()).transform(rows()[:n])
+        assert found.ids == IDS
+        expected = Made().fit(*pairs()).transform(rows())
         np.testing.assert_allclose(found.vectors, expected, atol=2e-5)
 
     return check
@@ -153,24 +159,16 @@ def started(work, folder, *arguments):
 
 
 def killed(process, folder, share, longest, early):
-    """Kill it after this share of the time that it takes, or takes from its first change to the folder on, and
-    wait for all its children; False where it had ended.
+    """Kill it after this share of the time that it takes, or takes from its first change to the folder on;
+    False where it had ended.
     """
     before = names(folder)
     until(lambda: early or names(folder) - before - {"store"} or process.exitcode is not None)
     began = time.monotonic()
-    process.join(share * longest.get(early, 60))
-    if process.exitcode is not None:
-        assert process.exitcode == 0
-        longest[early] = time.monotonic() - began
-        return False
-    children = []
-    with suppress(psutil.NoSuchProcess):
-        children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.join()
-    until(lambda: not any(map(victims.lives, children)))
-    return process.exitcode == -signal.SIGKILL
+    if victims.killed(process, share * longest.get(early, 60)):
+        return True
+    longest[early] = time.monotonic() - began
+    return False
 
 
 def names(folder):
@@ -178,10 +176,10 @@ def names(folder):
 
 
 def kill_often(template, folder, work, arguments, check, written):
-    """Kill the work MANY times, each time in a new folder, and have it done again."""
-    draw, begun, n_kills, outcomes, longest = random.Random(SEED), f"{folder}-begun", 0, Counter(), {}
+    """Kill the work, each time in a new folder, and have it done again."""
+    draw, begun, n_kills, longest = random.Random(SEED), f"{folder}-begun", 0, {}
     known = names(template) | {*written, "store"}
-    while n_kills < MANY:
+    while n_kills < int(TIMES or 2):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(template, folder)
         process = started(work, folder, *arguments, begun)
@@ -198,19 +196,15 @@ def kill_often(template, folder, work, arguments, check, written):
         assert again.exitcode == 0 or (done and not any(name[0] != "." for name in left))
         check(folder)
         assert names(folder) <= known
-        assert names(folder / "tmp") == set()
-        outcomes["whole" if done else "begun" if left else "not begun"] += 1
-    print(f"{n_kills} kills: {dict(outcomes)}")
+        assert not names(folder / "tmp")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_killed_command_completes(name, template, tmp_path):
     text, written, check = COMMANDS[name]
     kill_often(template, tmp_path / "work", command, [text], check, written)
 
 
-@pytest.mark.slow
 def test_a_killed_upload_is_kept_whole_or_not_at_all(template, tmp_path):
     content = (template / "rows.npz").read_bytes()
     name = blake2b(content, digest_size=8).hexdigest()
@@ -219,3 +213,79 @@ def test_a_killed_upload_is_kept_whole_or_not_at_all(template, tmp_path):
         assert (folder / name / "rows.npz").read_bytes() == content
 
     kill_often(template, tmp_path / "work", upload, [], check, (name,))
+
+
+# As the command `relscope` does, with a byte that says when its first import is done.
+START = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts behind ignores it
+from relcore.__main__ import run
+import os, sys
+os.write(int(sys.argv.pop(1)), b"1")
+sys.exit(run())
+"""
+INTERRUPTED = {name: text for name, (text, *_) in COMMANDS.items()} | {
+    "study": "study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv",
+    "compare": "compare old.npz new.npz --anchors 30",
+    "link": "link word2vec-novels fasttext-novels -o links.tsv",
+    "app": "app old.npz --no-browser --port 0",
+}
+
+
+def left(session):
+    """Whether a process of this session lives: whatever a command starts stays in it."""
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(process.pid) == session and victims.lives(process):
+                return True
+    return False
+
+
+def interrupted(folder, text, number, share, longest, to_all):
+    """The exit code and what was printed, None where it ended before."""
+    read, write = os.pipe()
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "RELSCOPE_STORE": str(folder / "store")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, str(write), *text.split()],
+        cwd=folder,
+        env=environment | {"TMPDIR": str(folder / "tmp")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=[write],
+        start_new_session=True,
+        text=True,
+    )
+    os.close(write)
+    assert os.read(read, 1) == b"1"
+    os.close(read)
+    began = time.monotonic()
+    try:
+        process.wait(share * longest.get(text, 20))
+        longest[text] = time.monotonic() - began
+    except subprocess.TimeoutExpired:
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        if process.wait() != 0:  # it had ended, but for the interpreter
+            told = process.stderr.read()
+            until(lambda: not left(process.pid))
+            return process.returncode, told
+    finally:
+        process.stderr.close()
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [*((name, signal.SIGINT) for name in INTERRUPTED), *((name, signal.SIGTERM) for name in ("npy", "app"))],
+)
+def test_an_interrupted_command_says_so_in_one_line(template, name, number):
+    draw, longest, known = random.Random(SEED), {}, names(template)
+    for turn in range(int(TIMES or 1)):
+        outcome, to_all = None, turn % 2 == 0 and number == signal.SIGINT
+        while outcome is None:
+            for path in template.iterdir():
+                if path.name not in known:
+                    subprocess.run(["rm", "-r", path], check=True)
+            outcome = interrupted(template, INTERRUPTED[name], number, draw.random(), longest, to_all)
+        assert outcome == (128 + number, f"relscope: {LINE}\n")
+        assert not names(template / "tmp")
+        assert not [one for one in names(template) if one.startswith(".relscope")]

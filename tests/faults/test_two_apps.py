@@ -1,7 +1,6 @@
 """Two processes on one store: they write, read and evict the same entries, and neither disturbs the other."""
 
 import logging
-import multiprocessing
 import random
 import subprocess
 import sys
@@ -13,8 +12,7 @@ import pytest
 from relcore.catalog.catalog import encode
 from relcore.runs.entries import digest_of
 from relcore.runs.store import Store, in_use
-from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
-from tests.faults.victims import start
+from tests.faults.victims import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines, started
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -49,28 +47,23 @@ def busy_app(root, seed):
 
 
 def test_two_apps_on_one_store(tmp_path):
-    processes = multiprocessing.get_context("forkserver")
-    apps = [processes.Process(target=busy_app, args=(str(tmp_path), seed)) for seed in (SEED, SEED + 1)]
-    for app in apps:
-        start(app)
+    apps = [started(busy_app, str(tmp_path), seed) for seed in (SEED, SEED + 1)]
     for app in apps:
         app.join()
-    assert [app.exitcode for app in apps] == [0, 0]
+        assert app.exitcode == 0
     store = Store(tmp_path, limit_bytes=4 * SIZE)
     store.put(digest_of("last"), {})
     assert store.size() <= 4 * SIZE
-    assert list((tmp_path / "partial").iterdir()) == []
-    assert list((tmp_path / "pins").iterdir()) == []
+    assert [*(tmp_path / "partial").iterdir(), *(tmp_path / "pins").iterdir()] == []
 
 
-def test_what_is_in_use_is_not_evicted_and_the_log_says_that_the_limit_is_exceeded(tmp_path, caplog):
+def test_what_is_in_use_stays_above_the_limit_and_the_log_says_so(tmp_path, caplog):
     store = Store(tmp_path, limit_bytes=2 * SIZE)
     with in_use(), caplog.at_level(logging.WARNING, logger="relscope"):
         for number, key in enumerate(KEYS):
             store.put(key, {"x": content(number)})
         assert all(store.get(key) for key in KEYS)
         (record,) = caplog.records
-        assert "more than the limit of 0.000 GB" in record.getMessage()
         assert "RELSCOPE_STORE_GB" in record.getMessage()
     store.put(digest_of("after"), {})
     assert store.size() <= 2 * SIZE
@@ -149,9 +142,6 @@ def sum_of(context, *, inputs, gate):
 def test_a_worker_with_another_folder_of_that_name_does_not_begin(one_worker, tmp_path, monkeypatch):
     """As on a machine that does not mount the store: found before the work, not after it."""
     monkeypatch.setattr(one_worker.store, "identity", lambda: "that of a folder elsewhere")
-    job = one_worker.submit(
-        digest_of("elsewhere"), sum_of, title="t", inputs=[], gate=str(tmp_path / "never")
-    )
+    job = one_worker.submit(digest_of("elsewhere"), sum_of, title="t", inputs=[], gate=str(tmp_path))
     status = job.wait(120)
-    assert status.state == "failed"
-    assert "expected a folder that all workers share, but the worker on" in status.error
+    assert (status.state, "a folder that all workers share" in status.error) == ("failed", True)

@@ -1,121 +1,115 @@
-"""Processes that are killed at random moments, and what they do until then."""
+"""Work for processes that are killed. An encoding leaves a line for every block that it computes, so that tests
+can count what was computed twice.
+"""
 
-import itertools
 import multiprocessing
-import random
+import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import time
+import zlib
+from collections import Counter
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import psutil
 
 from relcore.catalog.catalog import encode, encode_job, encoding_job_key
 from relcore.encoders.datasets import load_dataset
-from relcore.runs.entries import digest_of
+from relcore.encoders.encoder import DatasetSpec, Encoder
 from relcore.runs.jobs import JobQueue
 from relcore.runs.store import Store
-from tests.faults.blocks import DIGITS, Pixels
 from tests.waiting import until
+
+DIGITS = DatasetSpec("digits", limit=500)
+ROWS, N_BLOCKS = 20, 25
 
 _processes = multiprocessing.get_context("forkserver")
 # So that each victim starts in milliseconds; lancedb starts threads, which a fork would lose.
-_COMMANDS = (
-    "cli",
-    "commands.adapt",
-    "commands.project",
-    "migrate.adapters",
-    "files.confined",
-)
 _processes.set_forkserver_preload(
-    [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet"]
-    + [f"relcore.{module}" for module in _COMMANDS]
+    [__name__, "sklearn.datasets", "PIL.Image", "pyarrow.parquet", "relcore.cli", "relcore.files.confined"]
+    + [f"relcore.{module}" for module in ("commands.adapt", "commands.project", "migrate.adapters")]
 )
 
 
-def killed(
-    work: Callable[..., None], *arguments: str, log: str, draw: random.Random, most_seconds: float
-) -> int | None:
-    """Have a process do the work, kill it at most so long after it has left one more line; what it left, in
-    partial files.
+@dataclass(frozen=True)
+class Pixels(Encoder):
+    """Writes its process id and a checksum of each block; from the fifth block on it waits for `gate`."""
 
-    None where the work was done before. All its children must end, too.
-    """
-    before = n_lines(log)
-    process = started(work, *arguments)
-    until(lambda: n_lines(log) > before or process.exitcode is not None)
-    process.join(draw.uniform(0, most_seconds))
-    if process.exitcode is not None:
-        assert process.exitcode == 0
-        return None
-    with suppress(psutil.NoSuchProcess):
-        children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.join()
-    until(lambda: not any(lives(child) for child in children))
-    return len(list(Path(arguments[0], "partial").iterdir()))
+    log: str
+    pause: float = 0.0
+    gate: str = ""
 
+    kind: ClassVar = "images"
+    title: ClassVar = "Pixels"
 
-def started(work: Callable[..., None], *arguments: object) -> multiprocessing.process.BaseProcess:
-    process = _processes.Process(target=work, args=arguments)
-    start(process)
-    return process
+    def prepare(self, dataset, report):
+        def encode(images):
+            rows = np.stack([np.asarray(image, dtype=np.float32).ravel() for image in images])
+            with open(self.log, "a") as file:
+                file.write(f"{os.getpid()} {zlib.crc32(rows)}\n")
+            time.sleep(self.pause)
+            while self.gate and len(lines(self.log)) >= 5 and not Path(self.gate).exists():
+                time.sleep(0.01)
+            return {"": rows}
+
+        return encode
 
 
-def start(process: multiprocessing.process.BaseProcess) -> None:
-    """Start a process that does not import the main module again: after a test of a page that is the whole
-    app.
-    """
-    main = sys.modules["__main__"]
+def lines(log):
+    return [line.split() for line in Path(log).read_text().splitlines()] if Path(log).exists() else []
+
+
+def computed_twice(log):
+    return sum(n - 1 for n in Counter(block for _, block in lines(log)).values())
+
+
+def started(work, *arguments):
+    """A process that does not import the main module again: after a test of a page that is the whole app."""
+    process, main = _processes.Process(target=work, args=arguments), sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         process.start()
     finally:
         sys.modules["__main__"] = main
+    return process
 
 
-def lives(process: psutil.Process) -> bool:
+def killed(process, seconds):
+    """Kill it after so many seconds and wait for all its children; False where it had ended."""
+    process.join(seconds)
+    if process.exitcode is not None:
+        assert process.exitcode == 0
+        return False
+    children = []
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.join()
+    until(lambda: not any(map(lives, children)))
+    return process.exitcode == -signal.SIGKILL
+
+
+def lives(process):
     with suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
 
 
-def n_lines(log: str) -> int:
-    return Path(log).read_text().count("\n") if Path(log).exists() else 0
-
-
-def note(log: str, line: object) -> None:
-    with open(log, "a") as file:
-        file.write(f"{line}\n")
-
-
-def entry(number: int) -> tuple[str, np.ndarray]:
-    return digest_of("written", number), np.full(100_000, number, dtype=np.float64)
-
-
-def write(root: str, log: str) -> None:
-    store = Store(root)
-    for number in itertools.count(n_lines(log)):
-        key, content = entry(number)
-        store.put(key, {"x": content}, {"number": number})
-        note(log, number)
-
-
-def encode_in_place(root: str, log: str, block_rows: int) -> None:
+def encode_in_place(root, log, block_rows):
     encode(DIGITS, Pixels(log, 0.005), Store(root), block_rows=block_rows)
 
 
-def submit(queue: JobQueue, log: str, block_rows: int):
-    encoder = Pixels(log, 0.02)
+def submit(queue, encoder, block_rows):
+    settings = {"dataset": DIGITS, "encoder": encoder, "block_rows": block_rows}
     key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
-    return queue.submit(
-        key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=block_rows
-    )
+    return queue.submit(key, encode_job, title="encoding", **settings)
 
 
-def encode_by_queue(root: str, log: str, block_rows: int) -> None:
-    queue = JobQueue(n_workers=1, store=Store(root))
-    assert submit(queue, log, block_rows).wait().state == "done"
-    queue.close()
+def encode_by_queue(root, log, block_rows):
+    with closing(JobQueue(n_workers=1, store=Store(root))) as queue:
+        assert submit(queue, Pixels(log, 0.02), block_rows).wait().state == "done"

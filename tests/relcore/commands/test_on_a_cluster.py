@@ -8,7 +8,7 @@ import pytest
 from relcore.base.names import ADAPTERS
 from relcore.cli import main
 from relcore.migrate.adapters import card_of, export
-from tests.faults.test_scheduler import Cluster
+from tests.faults.test_scheduler import cluster
 from tests.relcore.sharded.folders import X, write_npy
 
 
@@ -19,15 +19,11 @@ def scheduler(tmp_path):
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    cluster = Cluster(tmp_path / "workers", cwd=elsewhere)
-    cluster.start()
-    try:
-        with Client(cluster.address, timeout=60) as client:
+    with cluster(tmp_path / "workers", cwd=elsewhere) as address:
+        with Client(address, timeout=60) as client:
             client.wait_for_workers(1, timeout=60)
             assert set(client.run(os.getcwd).values()) == {str(elsewhere)}
-        yield cluster.address
-    finally:
-        cluster.stop()
+        yield address
 
 
 @pytest.mark.slow
