@@ -1,16 +1,15 @@
 """Hostile adapters; the truth is what the package safetensors and Python's JSON find in the same bytes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as tensors_of
 
+from relcore.base.records import to_json
+from relcore.migrate.adapters import load
 from tests.hostile import safetensors
-from tests.hostile.cases import Case, control, spoiled
+from tests.hostile.cases import PICKLE, controls, each, spoiled
 
 FILE = "adapter.safetensors"
 KEY = "relscope-adapter"
@@ -40,19 +39,14 @@ TENSORS = {
 }
 
 
-def packed(
-    plan: Any = PLAN, tensors: dict = TENSORS, *, text: str | None = None, matrix: dict | None = None
-) -> bytes:
+def packed(plan=PLAN, tensors=TENSORS, *, text=None, matrix=None):
     """A file of this plan and these tensors; `matrix` changes that tensor's entry in the header."""
     entry = {"dtype": "F32", "shape": [3, 2], "data_offsets": [0, 24]}
     change = {"queries.1.matrix": entry | matrix} if matrix else None
     return safetensors.packed(tensors, {KEY: json.dumps(plan) if text is None else text}, change)
 
 
-def read(folder: Path) -> dict:
-    from relcore.base.records import to_json
-    from relcore.migrate.adapters import load
-
+def read(folder):
     found = load(folder / FILE)
     return {
         "card": to_json(found.card),
@@ -60,13 +54,10 @@ def read(folder: Path) -> dict:
     }
 
 
-def truth(content: bytes) -> dict | None:
+def truth(content):
     """Of a file with the steps of `PLAN`, if every field of its card has the type that it has there."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
     try:
-        tensors = load(content)
+        tensors = tensors_of(content)
         length = int.from_bytes(content[:8], "little")
         plan = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][KEY])
         steps = {name: plan.pop(name) for name in ("layout", "queries", "corpus")}
@@ -84,10 +75,12 @@ def truth(content: bytes) -> dict | None:
     found = [tensors.pop(name, None) for name in TENSORS]
     shapes = [one is not None and (one.shape, one.dtype) for one in found]
     alike &= shapes == [(one.shape, one.dtype) for one in TENSORS.values()] and not tensors
-    return {"card": card, "tensors": found} if alike and _finite(found) else None
+    return (
+        {"card": card, "tensors": found} if alike and all(np.isfinite(one).all() for one in found) else None
+    )
 
 
-def _typed(got: Any, expected: Any) -> bool:
+def _typed(got, expected):
     if isinstance(expected, dict):
         alike = isinstance(got, dict) and got.keys() == expected.keys()
         return alike and all(_typed(got[one], expected[one]) for one in got)
@@ -96,20 +89,16 @@ def _typed(got: Any, expected: Any) -> bool:
     return type(got) is type(expected)
 
 
-def _finite(arrays: list[np.ndarray]) -> bool:
-    return all(np.isfinite(one).all() for one in arrays)
-
-
-def with_card(**changed: Any) -> dict:
+def with_card(**changed):
     return PLAN | {"card": CARD | changed}
 
 
-def cases() -> Iterator[Case]:
-    whole = packed()
-    yield control("an adapter", read, {FILE: whole}, truth(whole))
-    for name, plan in {
+def cases():
+    whole, layout = packed(), {name: one for name, one in PLAN.items() if name != "layout"}
+    yield from controls(read, FILE, {"an adapter": (whole, truth(whole))})
+    plans = {
         "a later layout": PLAN | {"layout": 2},
-        "no layout": {name: one for name, one in PLAN.items() if name != "layout"},
+        "no layout": layout,
         "steps: none": PLAN | {"queries": []},
         "steps: unknown": PLAN | {"queries": ["unit", "exec", "unit"]},
         "steps: an affine without tensors": PLAN | {"corpus": ["unit", "affine", "unit"]},
@@ -117,28 +106,18 @@ def cases() -> Iterator[Case]:
         "card: another new width": with_card(new_width=4),
         "card: a width as text": with_card(new_width="3"),
         "card: a score that is a text": with_card(scores=["0.4"]),
-    }.items():
-        yield Case(name, read, {FILE: packed(plan)})
-    for name, text in {
-        "metadata: not JSON": "{hello",
-        "metadata: NaN": json.dumps(with_card(settings={"ridge": float("nan")})),
-        "metadata: nested 100,000 deep": "[" * 100_000,
-    }.items():
-        yield Case(name, read, {FILE: packed(text=text)})
-    nan = np.float32("nan")
-    for name, tensors in {
-        "tensors: one more": TENSORS | {"queries.7.matrix": np.ones((2, 2), "<f4")},
-        "tensors: float64": TENSORS | {"queries.1.offset": np.ones(2)},
-        "tensors: NaN": TENSORS | {"queries.1.offset": np.full(2, nan)},
-    }.items():
-        yield Case(name, read, {FILE: packed(tensors=tensors)})
-    for name, entry in {
-        "negative": {"shape": [-3, -2]},
-        "overlapping": {"data_offsets": [8, 32]},
-        "a shape of flags": {"shape": [True, 6]},
-    }.items():
-        yield Case(f"sizes: {name}", read, {FILE: packed(matrix=entry)})
-    harmful = b"cos\nsystem\n(S'touch executed'\ntR."
-    yield Case("a pickle", read, {FILE: harmful})
-    for name, content in spoiled(whole, n_flips=24):
-        yield Case(name, read, {FILE: content}, truth(content))
+    }
+    contents = {name: packed(plan) for name, plan in plans.items()} | {
+        "metadata: not JSON": packed(text="{hello"),
+        "metadata: NaN": packed(with_card(settings={"ridge": float("nan")})),
+        "metadata: nested 100,000 deep": packed(text="[" * 100_000),
+        "tensors: one more": packed(tensors=TENSORS | {"queries.7.matrix": np.ones((2, 2), "<f4")}),
+        "tensors: float64": packed(tensors=TENSORS | {"queries.1.offset": np.ones(2)}),
+        "tensors: NaN": packed(tensors=TENSORS | {"queries.1.offset": np.full(2, np.nan, "<f4")}),
+        "sizes: negative": packed(matrix={"shape": [-3, -2]}),
+        "sizes: overlapping": packed(matrix={"data_offsets": [8, 32]}),
+        "sizes: a shape of flags": packed(matrix={"shape": [True, 6]}),
+        "a pickle": PICKLE,
+    }
+    yield from each(read, FILE, contents)
+    yield from each(read, FILE, spoiled(whole, n_flips=24), truth)

@@ -2,12 +2,10 @@
 gives.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,31 +13,26 @@ from typing import Any
 
 import numpy as np
 
+from relcore.files.reading import load_space
+
 Content = bytes | Callable[[Path], None]
 STATE = int(os.environ.get("RELSCOPE_HOSTILE_STATE", "0"))  # of the random cases
+TABLE = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
+IDS = [f"word{row}" for row in range(12)]
+LABELS = ["a", "b", "", "ü"] * 3
+COUNTS = list(range(12, 0, -1))
+PICKLE = b"cos\nsystem\n(S'touch executed'\ntR."
 
 
 @dataclass(frozen=True)
 class Case:
     """One input.
 
-    Attributes
-    ----------
-    name : str
-        Distinct within its format.
-    read : folder → anything
-        Reads the files through Relscope, in a process of its own, whose working folder it is.
-    files : path in the folder → bytes, or a function that makes the file
-    truth : anything
-        What `read` must give if it accepts; None: it must be refused.
-    accept : bool
-        It must be accepted: a control, so that refusing everything does not pass.
-    names : tuple of str
-        One of them is in the error; default: the names of the files.
-    remedy : bool
-        Whether the error needs a remedy after a semicolon; settings tell it by "expected …, got …".
-    allowed : tuple of str
-        What Python audits as execution, and what here is none, as the cache of a compiler that is unpickled.
+    `read` reads the `files` through Relscope, in a process of its own whose working folder theirs is, and must
+    give the `truth` if it accepts them; None: they must be refused. `accept`: they must be accepted, so that
+    refusing everything does not pass. One of `names`, by default those of the files, is in the error, and a
+    `remedy` after a semicolon; settings tell it by "expected …, got …". `allowed` is what Python audits as
+    execution, and what here is none, as the cache of a compiler that is unpickled.
     """
 
     name: str
@@ -52,33 +45,35 @@ class Case:
     allowed: tuple[str, ...] = ()
 
 
-def control(name: str, read: Callable[[Path], Any], files: Mapping[str, Content], truth: Any) -> Case:
-    return Case(f"control: {name}", read, files, truth, accept=True)
-
-
-def each(
-    read: Callable[[Path], Any],
-    file: str,
-    contents: Mapping[str, Content] | Iterable[tuple[str, Content]],
-    truth: Callable[[Any], Any] = lambda content: None,
-    label: str = "",
-) -> Iterator[Case]:
-    """A case for each content of a file, by its name; `truth(content)` is what is read, by default nothing."""
+def each(read, file, contents, truth=lambda content: None, label="", **more):
+    """A case for each content of a file, by its name. What is read is `truth(content)`, by default nothing, or
+    is given beside the content.
+    """
     for name, content in dict(contents).items():
-        yield Case(label + name, read, {file: content}, truth(content))
+        content, right = content if isinstance(content, tuple) else (content, truth(content))
+        yield Case(label + name, read, {file: content}, right, **more)
+
+
+def controls(read, file, contents, label=""):
+    yield from each(read, file, contents, label=f"{label}control: ", accept=True)
 
 
 Texts = list[str] | None
 
 
-def rows(vectors: Any, ids: Texts = None, labels: Texts = None, counts: list[int] | None = None) -> dict:
+def rows(vectors, ids=None, labels=None, counts=None):
     with np.errstate(over="ignore"):
         vectors = np.asarray(vectors, np.float32)
     named = [str(row) for row in range(len(vectors))] if ids is None else list(ids)
     return {"vectors": vectors, "ids": named, "labels": labels, "counts": counts}
 
 
-def good(reading: dict | None) -> dict | None:
+def first(n=12):
+    """The first rows of `TABLE` with all their columns."""
+    return rows(TABLE[:n], IDS[:n], LABELS[:n], COUNTS[:n])
+
+
+def good(reading):
     """The reading if it can be a space: finite numbers, one distinct id per row that is not empty, counts
     from 0.
     """
@@ -91,23 +86,21 @@ def good(reading: dict | None) -> dict | None:
     return reading if alike and sound and counted else None
 
 
-def space(name: str, **options: Any) -> Callable[[Path], dict]:
+def space(name, **options):
 
-    def read(folder: Path) -> dict:
-        from relcore.files.reading import load_space
-
+    def read(folder):
         return of_space(load_space(folder / name, **options))
 
     return read
 
 
-def of_space(found: Any) -> dict:
+def of_space(found):
     columns = {what: getattr(found, what) for what in ("ids", "labels", "counts")}
     lists = {what: None if one is None else one.tolist() for what, one in columns.items()}
     return {"vectors": found.vectors} | lists
 
 
-def same(got: Any, truth: Any) -> bool:
+def same(got, truth):
     if isinstance(truth, np.ndarray):
         got = np.asarray(got)
         return got.shape == truth.shape and np.allclose(got, truth, rtol=2e-7, atol=1e-44, equal_nan=True)
@@ -119,7 +112,7 @@ def same(got: Any, truth: Any) -> bool:
     return type(got) is type(truth) and got == truth
 
 
-def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> Iterator[tuple[str, bytes]]:
+def spoiled(content, points=(), n_flips=8):
     """The content cut at `points` and evenly, with bytes flipped, wrapped as other programs would, and edited at random."""
     size = len(content)
     cuts = {0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}
@@ -145,7 +138,7 @@ def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> I
 _TELLING = (b"\0", b"\xff" * 4, b"\xff" * 8, b"\x7f", b"\n", b" ", b"9", b"-", b"\xef\xbb\xbf", b"\x80")
 
 
-def _edited(content: bytes, rng: np.random.Generator) -> bytes:
+def _edited(content, rng):
     """The content with some bytes removed, repeated, inserted or overwritten."""
     at, n = int(rng.integers(len(content) + 1)), int(rng.integers(1, 33))
     before, after, new = content[:at], content[at:], _TELLING[int(rng.integers(len(_TELLING)))]
@@ -153,7 +146,7 @@ def _edited(content: bytes, rng: np.random.Generator) -> bytes:
     return before + edits[int(rng.integers(4))]
 
 
-def decoded(content: bytes) -> str:
+def decoded(content):
     """The text of a table; Windows-1252 only where no character of UTF-8, or half of one at the end, tells of a damaged file."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16")
@@ -169,7 +162,7 @@ def decoded(content: bytes) -> str:
         return western
 
 
-def csv_lines(content: bytes, comma: str) -> list[list[str]]:
+def csv_lines(content, comma):
     """The lines of a table that are not empty; none of a table that is damaged."""
     csv.field_size_limit(1 << 30)
     try:
@@ -179,19 +172,19 @@ def csv_lines(content: bytes, comma: str) -> list[list[str]]:
         return []
 
 
-def csv_table(lines: list[list[str]], comma: str = ",") -> bytes:
+def csv_table(lines, comma=","):
     stream = io.StringIO()
     csv.writer(stream, delimiter=comma, lineterminator="\n").writerows(lines)
     return stream.getvalue().encode()
 
 
-def _is_text(content: bytes) -> bool:
+def _is_text(content):
     with suppress(UnicodeDecodeError):
         return len(content.decode()) == 1
     return False
 
 
-def encodings(plain: bytes) -> dict[str, bytes]:
+def encodings(plain):
     text = plain.decode()
     return {
         "BOM": b"\xef\xbb\xbf" + plain,
@@ -204,9 +197,9 @@ def encodings(plain: bytes) -> dict[str, bytes]:
     }
 
 
-def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:
+def hole(size, head=b""):
 
-    def make(path: Path) -> None:
+    def make(path):
         with path.open("wb") as file:
             file.write(head)
             file.truncate(size)
@@ -214,20 +207,33 @@ def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:
     return make
 
 
-def pipe(path: Path) -> None:
+def pipe(path):
     os.mkfifo(path)
 
 
-def link(target: str) -> Callable[[Path], None]:
+def link(target):
     return lambda path: path.symlink_to(target)
 
 
-def places(name: str, read: Callable[[Path], Any]) -> Iterator[Case]:
-    named = (name,)
-    yield Case("nothing there", read, names=named)
-    yield Case("an empty file", read, {name: b""})
-    yield Case("a folder", read, {name: lambda path: path.mkdir()})
-    yield Case("a named pipe", read, {name: pipe})
-    yield Case("a link to a device", read, {name: link("/dev/zero")})
-    yield Case("a link to itself", read, {name: link(name)})
-    yield Case("a link to nothing", read, {name: link("missing")})
+def folder(path):
+    path.mkdir()
+
+
+ODD_PLACES = {"a folder": folder, "a named pipe": pipe, "a link to a device": link("/dev/zero")}
+
+
+def places(name, read):
+    yield Case("nothing there", read, names=(name,))
+    links = {"a link to itself": link(name), "a link to nothing": link("missing")}
+    yield from each(read, name, {"an empty file": b""} | ODD_PLACES | links)
+
+
+def hurt(file, whole, truth, points, n_flips=8):
+    """A file of a space at odd places, and its damages."""
+    yield from places(file, space(file))
+    yield from each(space(file), file, spoiled(whole, tuple(points), n_flips), truth)
+
+
+def role_of(name):
+    """What a column is by its name: ids, labels, counts or nothing of these."""
+    return {"ids": "id", "labels": "label", "counts": "count"}.get(name := name.strip().lower(), name)

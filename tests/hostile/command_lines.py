@@ -1,18 +1,15 @@
 """Hostile arguments of commands; each ends with a message and the code 2."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import product
-from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-from tests.hostile.cases import Case, pipe
-from tests.hostile.npy import TABLE
-from tests.hostile.npz import IDS, LABELS, npz
+from relcore.base.errors import SpaceError
+from relcore.cli import main
+from relcore.runs.jobs import JobQueue
+from tests.hostile.cases import IDS, LABELS, TABLE, Case, pipe
+from tests.hostile.npz import npz
 
 FILES = {
     "a.npz": npz(vectors=TABLE, ids=IDS, labels=LABELS),
@@ -23,14 +20,10 @@ _ALLOWED = ("pickle.find_class", "socket.connect")  # the compiler's cache, and 
 NUMBERS = ("", "x", "-1", "1.5", "nan", "-inf", "1e400", "9" * 30, "9" * 5000, "0x10", "1_0", "٣", "\x1b[31m")
 
 
-def run(arguments: list[str]):
+def run(arguments):
     """The code of a command that succeeds; what it says otherwise becomes the error that the judge sees."""
 
-    def read(folder: Path) -> int:
-        from relcore.base.errors import SpaceError
-        from relcore.cli import main
-        from relcore.runs.jobs import JobQueue
-
+    def read(folder):
         said = io.StringIO()
         seconds = patch.object(JobQueue.start, "__defaults__", (1,))  # to wait for a scheduler
         with seconds, redirect_stderr(said), redirect_stdout(io.StringIO()):
@@ -42,13 +35,13 @@ def run(arguments: list[str]):
     return read
 
 
-def case(name: str, *arguments: str, right: Any = None, names: tuple[str, ...] = (), **files: Any) -> Case:
+def case(name, *arguments, right=None, names=(), **files):
     given = (*(one for one in arguments if one.startswith("-")), *names, "argument")
     read, files = run(list(arguments)), FILES | files
     return Case(name, read, files, right, names=given, remedy=False, allowed=_ALLOWED)
 
 
-def cases() -> Iterator[Case]:
+def cases():
     for name, line in {
         "compare": [*PAIR, "--anchors", "4", "-k", "2", "--quiet"],
         "project": ["a.npz", "--anchors", "4", "-o", "c.npz"],
@@ -87,7 +80,7 @@ def cases() -> Iterator[Case]:
 _FINE = ("1.5", "1_0", "٣", "9" * 30)
 
 
-def _spaces() -> Iterator[Case]:
+def _spaces():
     spaces = ["", "missing.npz", "a", "~nosuchuser/a.npz", "a\0b.npz", "x" * 5000, "/dev/zero", "."]
     spaces += ["a.npz/b.npz", "../../../etc/passwd", "http://127.0.0.1:1/a.npz", "file:///etc/passwd"]
     for name in [*spaces, "0" * 32, "\ud800.npz"]:
@@ -104,7 +97,7 @@ def _spaces() -> Iterator[Case]:
         yield case(f"anchors {anchors}", *line, right=right, names=("anchors", "ids", "'a'", "'b'"))
 
 
-def _files() -> Iterator[Case]:
+def _files():
     for output in ("none/c.npz", ".", "/dev/null/c.npz"):
         line = ["project", "a.npz", "--anchors", "4", "-o", output]
         yield case(f"output: {output}", *line, names=(output[:5], "output", "path"))

@@ -1,56 +1,53 @@
 """Controls of the judge itself: each outcome that it must notice."""
 
-from __future__ import annotations
-
 import os
 import resource
-from collections.abc import Iterator
-from pathlib import Path
 
-from tests.hostile.cases import Case, link, pipe, rows, space
-from tests.hostile.npy import FILE, TABLE, npy
-
-
-def cases() -> Iterator[Case]:
-    whole, right = {FILE: npy(TABLE)}, rows(TABLE)
-    yield Case("accepted", space(FILE), whole, right)
-    yield Case("refused", _refuse("words.npy, line 3: expected a number, got 'x'; mend the line"), whole)
-    yield Case("unclear: no remedy", _refuse("words.npy: expected a number, got 'x'"), whole)
-    yield Case("unclear: no name", _refuse("expected a number, got 'x'; mend the line"), whole)
-    long = f"words.npy: expected a number, got {'x' * 1000}; mend the line"
-    yield Case("unclear: a whole file", _refuse(long), whole)
-    clear = _refuse("words.npy: expected a number, got 'x'; mend the line")
-    yield Case("wrongly refused", clear, whole, right, accept=True)
-    yield Case("wrongly accepted", space(FILE), whole)
-    yield Case("wrongly accepted: others", space(FILE), whole, rows(TABLE + 1))
-    yield Case("traceback", lambda folder: [][0], whole)
-    yield Case("traceback: ends the process", lambda folder: os._exit(3), whole)
-    yield Case("traceback: stops with a signal", lambda folder: os.kill(os.getpid(), 11), whole)
-    yield Case("too long", _forever, whole)
-    yield Case("too large", lambda folder: len(bytearray(3 * 10**9)), whole)
-    yield Case("too large: in steps", _grow, whole)
-    yield Case("executed", lambda folder: os.system("true"), whole)
-    yield Case("executed: leaves a file", lambda folder: (folder / "executed").touch(), whole)
-    yield Case("refused: a named pipe", space("words.npy"), {FILE: pipe})
-    yield Case("refused: a link to a device", space("words.npy"), {FILE: link("/dev/zero")})
+from relcore.base.errors import SpaceError
+from tests.hostile.cases import TABLE, Case, each, link, pipe, rows, space
+from tests.hostile.npy import FILE, npy
 
 
-def _refuse(message: str):
-    def read(folder: Path) -> None:
-        from relcore.base.errors import SpaceError
+def cases():
+    whole, right = npy(TABLE), rows(TABLE)
+    clear = "words.npy: expected a number, got 'x'; mend the line"
+    for name, read in {
+        "refused": _refuse(clear),
+        "unclear: no remedy": _refuse("words.npy: expected a number, got 'x'"),
+        "unclear: no name": _refuse("expected a number, got 'x'; mend the line"),
+        "unclear: a whole file": _refuse(clear.replace("x", "x" * 1000)),
+        "wrongly accepted": space(FILE),
+        "traceback": lambda folder: [][0],
+        "traceback: ends the process": lambda folder: os._exit(3),
+        "traceback: stops with a signal": lambda folder: os.kill(os.getpid(), 11),
+        "too long": _forever,
+        "too large": lambda folder: len(bytearray(3 * 10**9)),
+        "too large: in steps": _grow,
+        "executed": lambda folder: os.system("true"),
+        "executed: leaves a file": lambda folder: (folder / "executed").touch(),
+    }.items():
+        yield Case(name, read, {FILE: whole})
+    yield Case("accepted", space(FILE), {FILE: whole}, right)
+    yield Case("wrongly accepted: others", space(FILE), {FILE: whole}, rows(TABLE + 1))
+    yield Case("wrongly refused", _refuse(clear), {FILE: whole}, right, accept=True)
+    odd = {"a named pipe": pipe, "a link to a device": link("/dev/zero")}
+    yield from each(space(FILE), FILE, odd, label="refused: ")
 
+
+def _refuse(message):
+    def read(folder):
         raise SpaceError(message)
 
     return read
 
 
-def _forever(folder: Path) -> None:
+def _forever(folder):
     resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
     while True:
         pass
 
 
-def _grow(folder: Path) -> int:
+def _grow(folder):
     parts = []
     while True:
         parts.append(b"x" * (1 << 26))

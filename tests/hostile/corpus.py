@@ -1,45 +1,19 @@
 """The corpus: every format's cases, and what becomes of them."""
 
-from __future__ import annotations
-
+import gc
 import re
 from importlib import import_module
+from pathlib import Path
 
-from tests.hostile.judge import Verdict, judged
+from tests.hostile.judge import judged
 
-FORMATS = [
-    "npy",
-    "npz",
-    "safetensors",
-    "parquet",
-    "delimited",
-    "word2vec_text",
-    "word2vec_binary",
-    "side_files",
-    "item_tables",
-    "picture_bytes",
-    "picture_folders",
-    "session_files",
-    "recipes",
-    "specs",
-    "lists_of_ids",
-    "command_lines",
-    "model_folders",
-    "faiss_index",
-    "arrow",
-    "torch_file",
-    "adapters",
-    "round_trips",
-]
+_OTHERS = {"__main__", "cases", "controls", "corpus", "judge", "json_values", "test_corpus"}
+FORMATS = sorted({path.stem for path in Path(__file__).parent.glob("*.py")} - _OTHERS)
 
 
-def preload() -> None:
-    import gc
-
-    ours = "files.reading encoders.datasets migrate.adapters catalog.task cli figures.export runs.jobs"
-    others = "pyarrow.parquet pyarrow.csv pyarrow.compute safetensors.numpy PIL.Image PIL.ImageOps msgspec"
-    more = "app.workspace app.anchors.lists scipy.linalg sklearn.cluster"
-    for module in (*others.split(), *(f"relcore.{one}" for one in ours.split()), *more.split()):
+def preload():
+    beside = ["app.workspace", "pyarrow.compute", "relcore.runs.jobs", "scipy.linalg", "sklearn.cluster"]
+    for module in [f"tests.hostile.{name}" for name in FORMATS] + beside:
         import_module(module)
     gc.freeze()
 
@@ -52,7 +26,7 @@ BY_RULE = re.compile(
 )
 
 
-def verdicts(name: str, every: int = 1) -> list[Verdict]:
+def verdicts(name, every=1):
     """Of the cases of a format; with `every`, only every so many-th of those that `BY_RULE` matches."""
     numbered = enumerate(import_module(f"tests.hostile.{name}").cases())
     return judged(case for number, case in numbered if number % every == 0 or not BY_RULE.match(case.name))

@@ -2,17 +2,18 @@
 cell first.
 """
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from tests.hostile.cases import (
+    COUNTS,
+    IDS,
+    LABELS,
     STATE,
+    TABLE,
     Case,
     csv_lines,
     csv_table,
@@ -25,8 +26,6 @@ from tests.hostile.cases import (
     space,
     spoiled,
 )
-from tests.hostile.npy import TABLE
-from tests.hostile.npz import COUNTS, IDS, LABELS
 
 MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
 NAMES = ["id", "x", "y", "z", "w"]
@@ -34,18 +33,18 @@ CELLS = [[one, *(f"{value:.5g}" for value in row)] for one, row in zip(IDS, TABL
 VALUES = [[float(cell) for cell in line[1:]] for line in CELLS]
 
 
-def table(lines: list[list[str]], names: list[str] = NAMES, comma: str = ",") -> bytes:
+def table(lines, names=NAMES, comma=","):
     return csv_table([names, *lines], comma)
 
 
-def is_number(cell: str) -> bool:
+def is_number(cell):
     try:
         return "_" not in cell and cell.strip().isascii() and math.isfinite(float(cell))
     except ValueError:
         return False
 
 
-def truth(content: bytes, comma: str = ",") -> dict | None:
+def truth(content, comma=","):
     """A column is numbers or text by all of its cells; one of both is nothing that may be guessed."""
     names, *body = csv_lines(content, comma) or [[]]
     numbers = any(is_number(name) and not name.strip().isdigit() for name in names)
@@ -82,7 +81,7 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
     return good(rows(list(zip(*vectors, strict=True)), named, labels, counts))
 
 
-def cases() -> Iterator[Case]:
+def cases():
     for suffix, comma in ((".csv", ","), (".tsv", "\t")):
         yield from _usual(f"words{suffix}", comma)
     yield from _columns("words.csv")
@@ -98,7 +97,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"drawn {number}: {drawn!r}", space("words.csv"), {"words.csv": drawn}, truth(drawn))
 
 
-def _usual(file: str, comma: str) -> Iterator[Case]:
+def _usual(file, comma):
     read, right = space(file), rows(VALUES, IDS)
     whole = table(CELLS, comma=comma)
     yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
@@ -122,7 +121,7 @@ def _usual(file: str, comma: str) -> Iterator[Case]:
     yield from each(read, file, contents, partial(truth, comma=comma), f"{file}: ")
 
 
-def _columns(file: str) -> Iterator[Case]:
+def _columns(file):
     read, long = space(file), [[f"w{row}", "1.5", str(row), "3"] for row in range(400)]
     for name, (rows_, first, cell) in {
         "numbers that begins with 150 words": (range(150), 2, "unknown"),
@@ -158,7 +157,7 @@ def _columns(file: str) -> Iterator[Case]:
     yield Case("ids of a number column", space(file, id_column="x"), {file: table(CELLS)}, right)
 
 
-def _large(file: str) -> Iterator[Case]:
+def _large(file):
     read = space(file)
     yield Case("one line of 60 MB", read, {file: b"id,a\nw0" + b",1.5" * 15_000_000})
     yield Case("a line of 2 GB", read, {file: hole(2 * 10**9, b"id,a\nw0,1\nw1,")})

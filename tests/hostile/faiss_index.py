@@ -2,37 +2,32 @@
 index's bytes.
 """
 
-from __future__ import annotations
-
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 
-from tests.hostile.cases import Case, control, each, good, hole, places, rows, space, spoiled
-from tests.hostile.npy import TABLE
-from tests.hostile.npz import PICKLE
+from tests.hostile.cases import PICKLE, TABLE, controls, each, good, hole, hurt, rows, space
 
 FILE = "words.faiss"
 _HEAD = "<iqqq?i"
 NUMBERS = np.arange(12) * 5 + 2
 
 
-def header(kind: bytes = b"IxF2", d: int = 4, n: int = 12, metric: int = 1) -> bytes:
+def header(kind=b"IxF2", d=4, n=12, metric=1):
     return kind + struct.pack(_HEAD, d, n, 1 << 20, 1 << 20, True, metric)
 
 
-def flat(vectors: np.ndarray = TABLE, length: int | None = None, **head: int) -> bytes:
+def flat(vectors=TABLE, length=None, **head):
     content = vectors.astype("<f4").tobytes()
     return header(**head) + struct.pack("<Q", len(content) // 4 if length is None else length) + content
 
 
-def with_ids(inner: bytes, ids: np.ndarray = NUMBERS, length: int | None = None, **head: int) -> bytes:
+def with_ids(inner, ids=NUMBERS, length=None, **head):
     told = struct.pack("<Q", len(ids) if length is None else length)
     return header(b"IxMp", **head) + inner + told + ids.astype("<i8").tobytes()
 
 
-def truth(content: bytes) -> dict | None:
+def truth(content):
     try:
         if content[:4] not in (b"IxF2", b"IxFI", b"IxFl"):
             return None
@@ -45,13 +40,13 @@ def truth(content: bytes) -> dict | None:
     return good(rows(numbers.reshape(n, d))) if n > 0 and d > 0 and length == n * d == len(numbers) else None
 
 
-def cases() -> Iterator[Case]:
+def cases():
     read, named = space(FILE), [str(one) for one in NUMBERS]
-    yield control("flat", read, {FILE: flat()}, rows(TABLE))
-    yield control("flat, as faiss writes it", read, {FILE: _by_faiss("Flat")}, rows(TABLE))
-    yield control("HNSW, as faiss writes it", read, {FILE: _by_faiss("HNSW4,Flat")}, rows(TABLE))
-    yield control("ids", read, {FILE: with_ids(flat())}, rows(TABLE, named))
-    yield control("limit", space(FILE, limit=5), {FILE: with_ids(flat())}, rows(TABLE[:5], named[:5]))
+    right = {"flat": flat(), "flat, as faiss writes it": _by_faiss("Flat"), "HNSW": _by_faiss("HNSW4,Flat")}
+    right = {name: (content, rows(TABLE)) for name, content in right.items()}
+    yield from controls(read, FILE, right | {"ids": (with_ids(flat()), rows(TABLE, named))})
+    limited = rows(TABLE[:5], named[:5])
+    yield from controls(space(FILE, limit=5), FILE, {"limit": (with_ids(flat()), limited)})
     contents = {
         "NaN": flat(TABLE * np.float32(np.nan)),
         "negative rows": flat(n=-12),
@@ -67,11 +62,10 @@ def cases() -> Iterator[Case]:
         "12 GB of zeros": hole(12 * 10**9 + 45, header(d=1000, n=3 * 10**6) + struct.pack("<Q", 3 * 10**9)),
     }
     yield from each(read, FILE, contents)
-    yield from places(FILE, read)
-    yield from each(read, FILE, spoiled(flat(), points=(3, 4, 8, 40, 41, 44), n_flips=16), truth)
+    yield from hurt(FILE, flat(), truth, (3, 4, 8, 40, 41, 44), n_flips=16)
 
 
-def _by_faiss(description: str) -> bytes:
+def _by_faiss(description):
     import faiss
 
     index = faiss.index_factory(4, description)

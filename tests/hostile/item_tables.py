@@ -2,19 +2,26 @@
 and Pillow.
 """
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.hostile.cases import Case, csv_lines, each, encodings, hole, link, pipe, places, spoiled
-from tests.hostile.cases import csv_table as table
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import DatasetSpec
+from tests.hostile.cases import (
+    Case,
+    csv_lines,
+    csv_table,
+    each,
+    encodings,
+    hole,
+    link,
+    pipe,
+    places,
+    spoiled,
+)
 from tests.hostile.parquet import parquet
 from tests.hostile.picture_bytes import picture, pixels
 
@@ -24,12 +31,9 @@ LABELS = ["a", "b"] * 5
 LINES = [["text", "label"], *map(list, zip(TEXTS, LABELS, strict=True))]
 
 
-def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
+def dataset(name, **spec):
 
-    def read(folder: Path) -> dict:
-        from relcore.encoders.datasets import load_dataset
-        from relcore.encoders.encoder import DatasetSpec
-
+    def read(folder):
         source = spec.pop("source", "file")
         found = load_dataset(DatasetSpec(source, str(folder / name), **spec))
         items = found.items(0, len(found))
@@ -40,7 +44,7 @@ def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
     return read
 
 
-def truth(content: bytes, comma: str = ",") -> dict | None:
+def truth(content, comma=","):
     """The column "text", else the first that is not the labels, of a table without empty texts."""
     names, *body = csv_lines(content, comma) or [[]]
     if not body or len(set(names)) < len(names) or any(len(line) != len(names) for line in body):
@@ -51,27 +55,27 @@ def truth(content: bytes, comma: str = ",") -> dict | None:
     return {"items": items, "labels": labels} if items and all(cell.strip() for cell in items) else None
 
 
-def cases() -> Iterator[Case]:
+def cases():
     for suffix, comma in ((".csv", ","), (".tsv", "\t")):
         yield from _texts(f"items{suffix}", comma)
     yield from _parquet("items.parquet")
     yield from _pictures("items.parquet")
 
 
-def _texts(file: str, comma: str) -> Iterator[Case]:
-    read, whole, told = dataset(file), table(LINES, comma), partial(truth, comma=comma)
+def _texts(file, comma):
+    read, whole, told = dataset(file), csv_table(LINES, comma), partial(truth, comma=comma)
     right = {"items": TEXTS, "labels": LABELS}
     yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
     first = {"items": TEXTS[:3], "labels": LABELS[:3]}
     yield Case(f"{file}: control: limit", dataset(file, limit=3), {file: whole}, first, accept=True)
-    many = table([LINES[0], *[[f"row {row}", str(row % 7)] for row in range(5000)]], comma)
+    many = csv_table([LINES[0], *[[f"row {row}", str(row % 7)] for row in range(5000)]], comma)
     yield Case(f"{file}: control: 5,000 rows", read, {file: many}, told(many), accept=True)
     contents = {
         **encodings(whole),
         "blank lines": whole.replace(b"\n", b"\n\n"),
         "an open quote": whole.replace(b'"one, two"', b'"one, two').replace(b"one, two", b'"one, two', 1),
         "a cell too many": whole + comma.join(["x", "y", "z"]).encode() + b"\n",
-        "an empty text": table([*LINES, ["", "a"]], comma),
+        "an empty text": csv_table([*LINES, ["", "a"]], comma),
         **dict(spoiled(whole, points=(3, 4, 9, 10))),
     }
     yield from each(read, file, contents, told, f"{file}: ")
@@ -90,7 +94,7 @@ def _texts(file: str, comma: str) -> Iterator[Case]:
         yield Case(f"{file}: {one.name}", one.read, one.files, names=(file,))
 
 
-def _of_parquet(content: bytes) -> dict | None:
+def _of_parquet(content):
     try:
         found = pq.read_table(io.BytesIO(content), use_threads=False)
         texts = found["text"].to_pylist()
@@ -102,7 +106,7 @@ def _of_parquet(content: bytes) -> dict | None:
     return {"items": texts, "labels": named} if sound else None
 
 
-def _parquet(file: str) -> Iterator[Case]:
+def _parquet(file):
     read, columns = dataset(file), {"text": TEXTS, "label": LABELS}
     whole = parquet(columns)
     yield Case("parquet: control", read, {file: whole}, {"items": TEXTS, "labels": LABELS}, accept=True)
@@ -118,13 +122,13 @@ def _parquet(file: str) -> Iterator[Case]:
     yield from each(read, file, damaged, _of_parquet, "parquet: ")
 
 
-def _pictures(file: str) -> Iterator[Case]:
+def _pictures(file):
     read, png = dataset(file), picture("PNG")
     right = {"items": [pixels(png)], "labels": None}
     yield Case("pictures: control", read, {file: parquet({"image": [png]})}, right, accept=True)
     struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
-    def stored(**value: Any) -> bytes:
+    def stored(**value):
         return parquet({"image": pa.array([value], struct)})
 
     beside = stored(path="x.png")

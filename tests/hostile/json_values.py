@@ -2,12 +2,9 @@
 a neighbour.
 """
 
-from __future__ import annotations
-
 import copy
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 EARLIER = "tests/data/earlier/v0.1.0"
 ODD = (
@@ -18,14 +15,14 @@ ODD = (
 )
 
 
-def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
+def places(value, at=()):
     yield at
     items = value.items() if isinstance(value, dict) else ()
     for name, one in enumerate(value[:2]) if isinstance(value, list) else items:
         yield from places(one, (*at, name))
 
 
-def put(value: Any, at: tuple, new: Any) -> Any:
+def put(value, at, new):
     if not at:
         return new
     changed = copy.deepcopy(value)
@@ -36,7 +33,7 @@ def put(value: Any, at: tuple, new: Any) -> Any:
     return changed
 
 
-def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
+def changed(value, each=2):
     """At every place some of `ODD`, others at the next one; every name left out once; a name added to
     every object.
     """
@@ -57,7 +54,7 @@ def changed(value: Any, each: int = 2) -> Iterator[tuple[str, Any]]:
                 yield f"{label} lacks {name}", put(value, at, without)
 
 
-def differences(given: Any, written: Any, at: str = "") -> list[str]:
+def differences(given, written, at=""):
     """Where what was given is not what Relscope writes of it; numbers may become fractions, and what is
     missing its default.
     """
@@ -73,5 +70,5 @@ def differences(given: Any, written: Any, at: str = "") -> list[str]:
     return [] if type(given) is type(written) and given == written else [at]
 
 
-def text(value: Any) -> bytes:
+def text(value):
     return json.dumps(value).encode()

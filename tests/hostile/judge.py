@@ -2,8 +2,6 @@
 the outcomes.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -16,7 +14,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,7 +21,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from relcore.files import confined
-from tests.hostile.cases import Case, same
+from tests.hostile.cases import same
 
 CPU_SECONDS = 10
 WALL_SECONDS = 60  # for what waits for ever, as on a pipe; a busy machine changes no processor time
@@ -52,16 +49,12 @@ class Verdict:
     seconds: float = 0.0
     size: int = 0
 
-    @property
-    def right(self) -> bool:
-        return self.outcome in RIGHT
 
-
-def judged(cases: Iterable[Case], at_once: int = _BATCH) -> list[Verdict]:
+def judged(cases):
     waiting, found = iter(cases), []
     with patch.dict(os.environ, {"RELSCOPE_CONFINED": "1"}):
         confined.start()  # once for all cases, as in an app: its start costs more than most cases
-    while batch := list(islice(waiting, at_once)):
+    while batch := list(islice(waiting, _BATCH)):
         while batch:
             memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
             with tempfile.TemporaryDirectory(
@@ -73,7 +66,7 @@ def judged(cases: Iterable[Case], at_once: int = _BATCH) -> list[Verdict]:
     return found
 
 
-def _watched(batch: list[Case], folder: Path) -> list[Verdict]:
+def _watched(batch, folder):
     """Verdicts of the first cases of a batch, one or more: those that a single process reads until it
     ends.
     """
@@ -83,7 +76,7 @@ def _watched(batch: list[Case], folder: Path) -> list[Verdict]:
         os.close(told)
         _read(batch, folder, tell)
     os.close(tell)
-    done: list[Verdict] = []
+    done = []
     before, ended, deadline = _resident(child), "", time.monotonic() + WALL_SECONDS
     with os.fdopen(told, "rb") as answers:
         while True:
@@ -113,14 +106,14 @@ def _watched(batch: list[Case], folder: Path) -> list[Verdict]:
     return done
 
 
-def _resident(process: int | str) -> int:
+def _resident(process):
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE
     except (OSError, IndexError):
         return 0
 
 
-def _read(batch: list[Case], folder: Path, tell: int) -> None:
+def _read(batch, folder, tell):
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
@@ -128,7 +121,7 @@ def _read(batch: list[Case], folder: Path, tell: int) -> None:
     if confined._ready is not None:  # the parent's, which only the parent can wait for
         process = SimpleNamespace(poll=lambda: None, wait=lambda: None)
         confined._ready = (os.getpid(), confined._ready[1], process)
-    executed: list[str] = []
+    executed = []
     sys.addaudithook(lambda event, _: executed.append(event) if event in _EXECUTES else None)
     for number, case in enumerate(batch):
         place = folder / str(number)
@@ -153,7 +146,7 @@ def _read(batch: list[Case], folder: Path, tell: int) -> None:
     os._exit(0)
 
 
-def _write(case: Case, place: Path) -> None:
+def _write(case, place):
     place.mkdir()
     for name, content in case.files.items():
         path = place / name
@@ -163,17 +156,17 @@ def _write(case: Case, place: Path) -> None:
     os.environ |= {"RELSCOPE_STORE": str(place / ".store"), "HOME": str(place), "HF_HUB_OFFLINE": "1"}
 
 
-def _seconds() -> float:
+def _seconds():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def _peak() -> int:
+def _peak():
     told = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(told[1]) * 1024 if told else 0
 
 
-def _outcome(case: Case, folder: Path) -> tuple[str, str]:
+def _outcome(case, folder):
     from relcore.base.errors import SpaceError
     from relcore.runs.entries import StoreError
     from relcore.runs.jobs import JobQueueError
@@ -201,7 +194,7 @@ def _outcome(case: Case, folder: Path) -> tuple[str, str]:
     return "accepted", ""
 
 
-def clear(message: str, names: tuple[str, ...], remedy: bool = True) -> bool:
+def clear(message, names, remedy=True):
     """Whether an error names what was given, says what was wrong with it, and how to mend it, in one line
     of fair length.
     """
@@ -216,11 +209,11 @@ def clear(message: str, names: tuple[str, ...], remedy: bool = True) -> bool:
     return bool(any(name in message for name in names) and said and mend and plain)
 
 
-def _place(error: BaseException) -> str:
+def _place(error):
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tests/" not in frame.filename]
     last = [frame for frame in ours if "/relcore/" in frame.filename or "/app/" in frame.filename] or ours
     return "/".join(last[-1].filename.split("/")[-3:]) + f":{last[-1].lineno}" if last else "the case itself"
 
 
-def _shown(value: object) -> str:
+def _shown(value):
     return re.sub(r"\s+", " ", f"{value!r}")[:160]

@@ -2,20 +2,20 @@
 after the other.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tests.hostile.cases import Case, csv_lines, each, encodings, hole, link, pipe, spoiled
+from app.anchors.lists import read_ids
+from relcore.commands.running import number_or_ids
+from relcore.encoders.datasets import read_pair_list
+from relcore.linking.link import known_pairs
+from tests.hostile.cases import ODD_PLACES, Case, controls, csv_lines, each, encodings, hole, spoiled
 
 IDS = ["river", "naïve", "水", "New York", "a,b", "x=y"]
 PAIRS = [["dog", "perro"], ["cat", "gato"], ["water", "水"]]
 
 
-def lines_of(content: bytes) -> list[str] | None:
+def lines_of(content):
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -23,45 +23,29 @@ def lines_of(content: bytes) -> list[str] | None:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def uploaded(content: bytes) -> Callable[[Path], Any]:
-    def read(folder: Path) -> list[str]:
-        from app.anchors.lists import read_ids
-
-        return read_ids(content)
-
-    return read
-
-
-def from_file(folder: Path) -> list[str]:
-    from relcore.commands.running import number_or_ids
-
+def from_file(folder):
     found = number_or_ids("list.txt")
     return found if isinstance(found, int) else list(found)
 
 
-def seeds(folder: Path, name: str = "seeds.txt") -> list[list[str]]:
-    from relcore.linking.link import known_pairs
-
+def seeds(folder, name="seeds.txt"):
     return [list(pair) for pair in known_pairs(Path(name))]
 
 
-def pair_list(name: str) -> Callable[[Path], Any]:
-    def read(folder: Path) -> list[list[str]]:
-        from relcore.encoders.datasets import read_pair_list
-
-        found = read_pair_list(folder / name)
-        return [list(row) for row in zip(*found.columns.values(), strict=True)]
+def pair_list(name):
+    def read(folder):
+        return [list(row) for row in zip(*read_pair_list(folder / name).columns.values(), strict=True)]
 
     return read
 
 
-def ids_in(content: bytes) -> list[str] | None:
+def ids_in(content):
     lines = lines_of(content)
     ids = [line.strip() for line in lines or () if line.strip()]
     return ids or None
 
 
-def seeds_in(content: bytes) -> list[list[str]] | None:
+def seeds_in(content):
     pairs = []
     for line in lines_of(content) or ():
         cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
@@ -72,7 +56,7 @@ def seeds_in(content: bytes) -> list[list[str]] | None:
     return pairs or None
 
 
-def pairs_in(content: bytes, comma: str) -> list[list[str]] | None:
+def pairs_in(content, comma):
     lines = csv_lines(content, comma)
     if len(lines) < 3 or len(lines[0]) < 2 or {len(set(lines[0])), *map(len, lines)} != {len(lines[0])}:
         return None
@@ -80,8 +64,8 @@ def pairs_in(content: bytes, comma: str) -> list[list[str]] | None:
     return cells if all(all(line) for line in cells) else None
 
 
-def cases() -> Iterator[Case]:
-    plain = "\n".join(IDS).encode()
+def cases():
+    plain, seeded = "\n".join(IDS).encode(), "\n".join("\t".join(pair) for pair in PAIRS).encode()
     forms = {
         **encodings(plain),
         "control": plain,
@@ -92,50 +76,33 @@ def cases() -> Iterator[Case]:
         "a pickle": b"\x80\x04cos\nsystem\n.",
     }
     for name, content in forms.items():
-        right = None if b"\0" in content else ids_in(content)
-        accept = name.startswith("control")
-        yield Case(f"upload: {name}", uploaded(content), {}, right, accept=accept, names=("list",))
-        distinct = right and list(dict.fromkeys(right))
-        files, names = {"list.txt": content}, ("list.txt", "--anchors")
-        yield Case(f"--anchors: {name}", from_file, files, distinct, accept=accept, names=names)
-    for name, made in {
-        "a folder": lambda path: path.mkdir(),
-        "a named pipe": pipe,
-        "a link to a device": link("/dev/zero"),
-        "3 GB of zeros": hole(3 * 10**9),
-    }.items():
-        yield Case(f"--anchors: {name}", from_file, {"list.txt": made}, names=("list.txt", "--anchors"))
-        yield Case(f"--seeds: {name}", seeds, {"seeds.txt": made}, names=("seeds.txt", "--seeds"))
-        yield Case(f"pairs: {name}", pair_list("pairs.csv"), {"pairs.csv": made}, names=("pairs.csv",))
-    yield from _seeds()
-    yield from _pairs()
-
-
-def _seeds() -> Iterator[Case]:
-    plain = "\n".join("\t".join(pair) for pair in PAIRS).encode()
-    for name, content in {
-        **encodings(plain),
-        "control": plain,
-        "control: equal signs": plain.replace(b"\t", b" = "),
-        "one side missing": plain + b"\nhouse\t",
-        "no separator": plain + b"\nhouse casa",
+        right, accept = None if b"\0" in content else ids_in(content), name == "control"
+        upload = lambda _, content=content: read_ids(content)  # noqa: E731
+        yield Case(f"upload: {name}", upload, {}, right, accept, ("list",))
+        distinct, names = right and list(dict.fromkeys(right)), ("list.txt", "--anchors")
+        yield Case(f"--anchors: {name}", from_file, {"list.txt": content}, distinct, accept, names)
+    odd = ODD_PLACES | {"3 GB of zeros": hole(3 * 10**9)}
+    yield from each(from_file, "list.txt", odd, label="--anchors: ", names=("list.txt", "--anchors"))
+    yield from each(pair_list("pairs.csv"), "pairs.csv", odd, label="pairs: ")
+    forms = {
+        **encodings(seeded),
+        "one side missing": seeded + b"\nhouse\t",
+        "no separator": seeded + b"\nhouse casa",
         "empty": b"",
         "a line of 5 MB": b"x" * 5_000_000,
-        "a form feed within": plain.replace(b"dog", b"do\x0cg"),
-    }.items():
-        right = None if b"\0" in content else seeds_in(content)
-        files, accept = {"seeds.txt": content}, name.startswith("control")
-        yield Case(f"--seeds: {name}", seeds, files, right, accept=accept, names=("seeds.txt", "--seeds"))
-
-
-def _pairs() -> Iterator[Case]:
-    for suffix, comma in ((".csv", ","), (".tsv", "\t")):
-        file = f"pairs{suffix}"
-        lines = [["english", "spanish"], *PAIRS]
+        "a form feed within": seeded.replace(b"dog", b"do\x0cg"),
+    }
+    forms = {name: (one, None if b"\0" in one else seeds_in(one)) for name, one in forms.items()}
+    names = {"label": "--seeds: ", "names": ("seeds.txt", "--seeds")}
+    yield from each(seeds, "seeds.txt", forms | odd, **names)
+    usual = {"control": seeded, "control: equal signs": seeded.replace(b"\t", b" = ")}
+    yield from each(seeds, "seeds.txt", usual, seeds_in, accept=True, **names)
+    for file, comma in (("pairs.csv", ","), ("pairs.tsv", "\t")):
+        lines, truth = [["english", "spanish"], *PAIRS], partial(pairs_in, comma=comma)
         plain = "\n".join(comma.join(line) for line in lines).encode()
-        for name, content in {
+        many = b"".join(f"\na{row}{comma}b{row}".encode() for row in range(200_000))
+        forms = {
             **encodings(plain),
-            "control": plain,
             "an empty cell": plain.replace(b"cat", b""),
             "a cell too many": plain + f"{comma}x".encode(),
             "one name twice": plain.replace(b"spanish", b"english"),
@@ -143,11 +110,12 @@ def _pairs() -> Iterator[Case]:
             "no rows": plain.partition(b"\n")[0],
             "empty": b"",
             "a cell of 200 kB": plain.replace(b"cat", b"x" * 200_000),
-            "200,000 pairs": plain + b"".join(f"\na{row}{comma}b{row}".encode() for row in range(200_000)),
-        }.items():
-            right = None if name == "200,000 pairs" else pairs_in(content, comma)
-            yield Case(f"{file}: {name}", pair_list(file), {file: content}, right, accept=name == "control")
-            if suffix == ".csv" and right:
-                yield Case(f"links: {name}", partial(seeds, name=file), {file: content}, right, accept=True)
-        damaged = spoiled(plain, points=(8, 15, 16))
-        yield from each(pair_list(file), file, damaged, partial(pairs_in, comma=comma), f"{file}: ")
+            "200,000 pairs": (plain + many, None),
+        }
+        yield from controls(pair_list(file), file, {"pairs": (plain, truth(plain))}, f"{file}: ")
+        yield from each(pair_list(file), file, forms, truth, f"{file}: ")
+        yield from each(pair_list(file), file, spoiled(plain, points=(8, 15, 16)), truth, f"{file}: ")
+        if comma == ",":
+            forms = {name: one for name, one in forms.items() if type(one) is bytes and truth(one)}
+            read = partial(seeds, name=file)
+            yield from each(read, file, forms | {"control": plain}, truth, "links: ", accept=True)

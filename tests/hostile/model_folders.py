@@ -2,15 +2,11 @@
 was made of.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 import tempfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +17,7 @@ FOLDER = "model"
 
 
 @cache
-def made() -> dict[str, bytes]:
+def made():
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer
 
@@ -35,7 +31,7 @@ def made() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
 
-def encoded(folder: Path) -> np.ndarray:
+def encoded(folder):
     from relcore.encoders.encoder import Dataset
     from relcore.encoders.transformers import PretrainedText
 
@@ -46,7 +42,7 @@ def encoded(folder: Path) -> np.ndarray:
 
 
 @cache
-def truth() -> bytes:
+def truth():
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -60,17 +56,17 @@ def truth() -> bytes:
     return np.round(np.stack(rows), 4).tobytes()
 
 
-def case(name: str, change: dict[str, Any], right: bool = False, accept: bool = False) -> Case:
+def case(name, change, right=False, accept=False):
     there = {file: content for file, content in (made() | change).items() if content is not None}
     files = {f"{FOLDER}/{file}": content for file, content in there.items()}
 
-    def read(folder: Path) -> bytes:
+    def read(folder):
         return np.round(encoded(folder), 4).tobytes()
 
     return Case(name, read, files, truth() if right else None, accept=accept, names=(FOLDER,))
 
 
-def cases() -> Iterator[Case]:
+def cases():
     weights, config = made()["model.safetensors"], json.loads(made()["config.json"])
     harmful = pickle.dumps(Calls(__import__("os").system, "touch executed"))
     yield case("control", {}, right=True, accept=True)

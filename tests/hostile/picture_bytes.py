@@ -1,17 +1,13 @@
 """Hostile bytes of pictures; the independent reading is what was drawn, or Pillow's own."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
 
+from relcore.encoders.encoder import decode_image, pixel_array, png_thumbnail
 from tests.hostile.cases import Case, spoiled
 
 KINDS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
@@ -22,21 +18,19 @@ GIGABYTE = _FIRST + 63 * _AGAIN  # of zeros, in some kilobytes
 DRAWN = np.random.default_rng(1).integers(0, 255, (16, 12, 3)).astype(np.uint8)
 
 
-def picture(kind: str, pixels: np.ndarray = DRAWN, **options: Any) -> bytes:
+def picture(kind, pixels=DRAWN, **options):
     stream = io.BytesIO()
     Image.fromarray(pixels).save(stream, kind, **options)
     return stream.getvalue()
 
 
-def pixels(of: bytes | Image.Image) -> np.ndarray:
+def pixels(of):
     image = ImageOps.exif_transpose(Image.open(io.BytesIO(of))) if isinstance(of, bytes) else of
     return np.asarray(image.convert("RGBA"))
 
 
-def decoded(content: bytes | None):
-    def read(folder: Path) -> np.ndarray:
-        from relcore.encoders.encoder import decode_image, pixel_array, png_thumbnail
-
+def decoded(content):
+    def read(folder):
         image = decode_image(content, WHERE)
         png_thumbnail(image)
         if image.mode not in ("I", "F"):
@@ -46,7 +40,7 @@ def decoded(content: bytes | None):
     return read
 
 
-def truth(content: bytes) -> np.ndarray | None:
+def truth(content):
     try:
         with Image.open(io.BytesIO(content), formats=KINDS) as image:
             if image.width * image.height > 10**6:
@@ -56,20 +50,20 @@ def truth(content: bytes) -> np.ndarray | None:
         return None
 
 
-def case(name: str, content: bytes | None, right: Any = None, accept: bool = False) -> Case:
+def case(name, content, right=None, accept=False):
     return Case(name, decoded(content), {}, right, accept=accept, names=(WHERE,))
 
 
-def chunk(kind: bytes, body: bytes) -> bytes:
+def chunk(kind, body):
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
-def png(width: int, height: int, body: bytes, *more: bytes, depth: int = 8, colour: int = 0) -> bytes:
+def png(width, height, body, *more, depth=8, colour=0):
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + head + b"".join(more) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
-def cases() -> Iterator[Case]:
+def cases():
     for kind in KINDS:
         content = picture(kind)
         yield case(f"control: {kind}", content, pixels(content), accept=True)
@@ -123,13 +117,11 @@ def cases() -> Iterator[Case]:
     yield Case("100 million pixels in three colours", _size, large, (10_000, 10_000), names=(WHERE,))
 
 
-def _write_large(path: Path) -> None:
+def _write_large(path):
     path.write_bytes(picture("PNG", np.zeros((10_000, 10_000, 3), np.uint8), compress_level=1))
 
 
-def _size(folder: Path) -> tuple[int, int]:
-    from relcore.encoders.encoder import decode_image, png_thumbnail
-
+def _size(folder):
     image = decode_image((folder / "large.png").read_bytes(), WHERE)
     png_thumbnail(image)
     return image.size

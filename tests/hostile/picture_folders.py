@@ -1,11 +1,7 @@
 """Hostile folders of pictures; the independent reading walks the folder with os.walk and Pillow."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tests.hostile.cases import Case, csv_table, hole, link, pipe
 from tests.hostile.item_tables import dataset
@@ -15,14 +11,14 @@ FOLDER = "shapes"
 PNG, JPEG = picture("PNG"), picture("JPEG")
 
 
-def case(name: str, files: dict[str, Any], right: Any = None, accept: bool = False, **spec: Any) -> Case:
+def case(name, files, right=None, accept=False, **spec):
     files = {f"{FOLDER}/{path}": content for path, content in files.items()}
     names = tuple({FOLDER, *(Path(path).name for path in files), *spec})
     read, of_settings = dataset(FOLDER, source="folder", **spec), "split" in name or "limit" in name
     return Case(name, read, files, right, accept=accept, names=names, remedy=not of_settings)
 
 
-def cases() -> Iterator[Case]:
+def cases():
     two = {"items": [pixels(PNG), pixels(JPEG)], "labels": ["cat", "dog"]}
     yield case("control: classes", {"cat/1.png": PNG, "dog/2.jpg": JPEG}, two, accept=True)
     yield case("control: no classes", {"1.png": PNG, "2.jpg": JPEG}, two | {"labels": None}, accept=True)

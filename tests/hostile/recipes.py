@@ -2,20 +2,18 @@
 given.
 """
 
-from __future__ import annotations
-
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from relcore.base.names import FIGURES
+from relcore.catalog.task import recipe_of
+from relcore.figures.export import read_recipe
 from tests.hostile.cases import Case, each, hole, places, spoiled
 from tests.hostile.json_values import EARLIER, changed, differences, text
 from tests.hostile.picture_bytes import chunk, png
@@ -54,12 +52,9 @@ NEWER = {
 NEWER = {name: {"figure": name, **settings} for name, settings in NEWER.items()}
 
 
-def of(file: str, given: bytes | None = None):
+def of(file, given=None):
 
-    def read(folder: Path) -> list[str]:
-        from relcore.catalog.task import recipe_of
-        from relcore.figures.export import read_recipe
-
+    def read(folder):
         written = json.loads(json.dumps(recipe_of(read_recipe(folder / file)).to_json()))
         described = json.loads((folder / file).read_bytes() if given is None else given)
         return differences({name: one for name, one in described.items() if name != "relscope"}, written)
@@ -67,31 +62,29 @@ def of(file: str, given: bytes | None = None):
     return read
 
 
-def case(
-    name: str, file: str, content: Any, given: bytes | None = None, refused: bool = False, **more
-) -> Case:
+def case(name, file, content, given=None, refused=False, **more):
     right, more = None if refused else [], {"names": (file, *NAMES), "remedy": False, **more}
     return Case(name, of(file, given), {file: content}, right, **more)
 
 
-def in_png(recipe: bytes, zipped: bool = False) -> bytes:
+def in_png(recipe, zipped=False):
     stream, told = io.BytesIO(), PngInfo()
     told.add_text("relscope-recipe", recipe.decode("latin-1"), zip=zipped)
     Image.new("L", (4, 4)).save(stream, "PNG", pnginfo=told)
     return stream.getvalue()
 
 
-def in_pdf(recipe: bytes) -> bytes:
+def in_pdf(recipe):
     safe = recipe.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
     return b"%PDF-1.4\n1 0 obj\n<< /Title (x) /Keywords (" + safe + b") >>\nendobj\n%%EOF\n"
 
 
-def in_svg(recipe: bytes) -> bytes:
+def in_svg(recipe):
     head = b'<?xml version="1.0"?>\n<svg><metadata id="relscope-recipe">'
     return head + escape(recipe.decode()).encode() + b"</metadata></svg>"
 
 
-def in_html(recipe: bytes) -> bytes:
+def in_html(recipe):
     body = recipe.replace(b"<", b"\\u003c")
     return b'<!doctype html>\n<script type="application/json" id="relscope-recipe">' + body + b"</script>"
 
@@ -99,7 +92,7 @@ def in_html(recipe: bytes) -> bytes:
 FORMS = {"figure.png": in_png, "figure.pdf": in_pdf, "figure.svg": in_svg, "figure.html": in_html}
 
 
-def cases() -> Iterator[Case]:
+def cases():
     drawn_here = {path: json.loads(path.read_bytes()) for path in Path(EARLIER, "recipes").glob("*.json")}
     every = sorted(path for path, recipe in drawn_here.items() if recipe["figure"] in FIGURES)
     for path in every:
@@ -132,18 +125,15 @@ def cases() -> Iterator[Case]:
         yield Case(one.name, one.read, one.files, names=("recipe.json",), remedy=False)
 
 
-def _readable(file: str):
+def _readable(file):
 
-    def read(folder: Path) -> bool:
-        from relcore.catalog.task import recipe_of
-        from relcore.figures.export import read_recipe
-
+    def read(folder):
         return bool(recipe_of(read_recipe(folder / file)).to_json())
 
     return read
 
 
-def _made_to_harm(whole: bytes) -> Iterator[Case]:
+def _made_to_harm(whole):
     told = chunk(b"tEXt", b"relscope-recipe\0" + whole)
     blank = png(100_000, 100_000, b"", told)  # no pixel is decoded
     yield case("PNG of 100,000 × 100,000", "figure.png", blank, whole)

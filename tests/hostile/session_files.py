@@ -1,21 +1,17 @@
 """Hostile session files and links; what is accepted is written again as it was given."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
+from app.workspace import Workspace, _query, from_query, from_session_file, to_session_file
 from tests.hostile.cases import Case, spoiled
 from tests.hostile.json_values import EARLIER, changed, differences, text
 
 NAMES = ("session", "space")
 
 
-def opened(content: bytes):
-    def read(folder: Path) -> list[str]:
-        from app.workspace import from_session_file, to_session_file
-
+def opened(content):
+    def read(folder):
         workspace, digests = from_session_file(content)
         written = json.loads(to_session_file(workspace, digests))
         return differences(json.loads(content)["session"], written["session"])
@@ -23,16 +19,14 @@ def opened(content: bytes):
     return read
 
 
-def case(name: str, content: bytes, accept: bool = False, refused: bool = False) -> Case:
+def case(name, content, accept=False, refused=False):
     return Case(name, opened(content), {}, None if refused else [], accept=accept, names=NAMES, remedy=False)
 
 
-def linked(name: str, query: dict) -> Case:
+def linked(name, query):
     """A link never keeps the app from opening: each setting is taken as it is, or stays as it was."""
 
-    def read(folder: Path) -> list[str]:
-        from app.workspace import Workspace, _query, from_query
-
+    def read(folder):
         usual, found = _query(Workspace()), _query(from_query(query, Workspace()))
         anchors = {"random,300,0"} | {usual["anchors"]}
         new = {one: value for one, value in found.items() if value not in {usual[one], *anchors}}
@@ -41,8 +35,8 @@ def linked(name: str, query: dict) -> Case:
     return Case(name, read, {}, [], accept=True)
 
 
-def _means(given: object, taken: str) -> bool:
-    def numbers(text: str) -> list:
+def _means(given, taken):
+    def numbers(text):
         return [float(one) if one.replace(".", "").isdigit() else one for one in text.split(",")]
 
     try:
@@ -52,7 +46,7 @@ def _means(given: object, taken: str) -> bool:
         return given == taken or numbers(str(given)) == numbers(taken)
 
 
-def cases() -> Iterator[Case]:
+def cases():
     for name in ("session", "session-first"):
         yield case(f"control: {name}", Path(EARLIER, f"{name}.json").read_bytes(), accept=True)
     whole = json.loads(Path(EARLIER, "session.json").read_text(encoding="utf-8"))

@@ -2,27 +2,23 @@
 it was given.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
+from relcore.base import records as record
 from relcore.base.names import FORMER_DATA, FORMER_STUDIES, PLUGIN_STUDIES
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.naming import space_spec
+from relcore.encoders.encoder import DatasetSpec, encoder_from_json
+from relcore.stitch.stitching import StitchSpec
+from relcore.studies.study import StudySpec
 from tests.hostile.cases import Case, places, spoiled
 from tests.hostile.json_values import EARLIER, changed, differences, text
 
 KINDS = ("space", "dataset", "encoder", "study", "stitching")
 
 
-def reader(kind: str) -> Callable[[Any], Any]:
-    from relcore.base import records as record
-    from relcore.catalog.catalog import SpaceSpec
-    from relcore.encoders.encoder import DatasetSpec, encoder_from_json
-    from relcore.stitch.stitching import StitchSpec
-    from relcore.studies.study import StudySpec
-
+def reader(kind):
     if kind == "encoder":
         return lambda given: encoder_from_json(given).to_record()
     if kind == "stitching":
@@ -31,8 +27,8 @@ def reader(kind: str) -> Callable[[Any], Any]:
     return lambda given: one.from_json(given).to_json()
 
 
-def case(name: str, kind: str, given: Any, accept: bool = False) -> Case:
-    def read(folder: Path) -> list[str]:
+def case(name, kind, given, accept=False):
+    def read(folder):
         return differences(given, json.loads(json.dumps(reader(kind)(given))))
 
     keys = tuple(map(str, given)) if isinstance(given, dict) else ()
@@ -40,12 +36,9 @@ def case(name: str, kind: str, given: Any, accept: bool = False) -> Case:
     return Case(f"{kind}: {name}", read, {}, [], accept=accept, names=names, remedy=False)
 
 
-def named(name: str, content: Any, truth: Any = None) -> Case:
+def named(name, content, truth=None):
 
-    def read(folder: Path) -> list[str]:
-        from relcore.base import records as record
-        from relcore.catalog.naming import space_spec
-
+    def read(folder):
         found = record.to_json(space_spec(str(folder / "one.json")))
         return differences(json.loads((folder / "one.json").read_bytes()), found)
 
@@ -53,7 +46,7 @@ def named(name: str, content: Any, truth: Any = None) -> Case:
     return Case(f"file: {name}", read, {"one.json": content}, truth, names=names, remedy=False)
 
 
-def cases() -> Iterator[Case]:
+def cases():
     specs = json.loads(Path(EARLIER, "specs.json").read_text(encoding="utf-8"))
     for kind in KINDS:
         for number, given in enumerate(specs[kind]):
