@@ -1,6 +1,4 @@
-"""Two small labelled spaces as files, a store of one's own, and one job queue for all: to start processes
-takes seconds.
-"""
+"""Two small labelled spaces as files, a store of one's own, and one job queue for all."""
 
 import numpy as np
 import pytest
@@ -40,9 +38,7 @@ def one_queue(monkeypatch, shared_queue):
 
 @pytest.fixture
 def files(tmp_path):
-    """Three classes in 12 dimensions, and the same rows rotated, noisy, in another order; one row of each
-    only there.
-    """
+    """Three classes in 12 dimensions; the same rows rotated, noisy, in another order; one row of each only there."""
     rng = np.random.default_rng(5)
     labels = rng.integers(0, 3, 151)
     vectors = rng.normal(size=(151, 12)) + rng.normal(size=(3, 12))[labels]
@@ -58,11 +54,12 @@ def files(tmp_path):
 
 @pytest.fixture
 def run(capsys):
+    """``run(*arguments, code=0) -> stdout``; arguments are split at their spaces."""
 
-    def run(*arguments):
-        code = main([str(one) for one in arguments])
+    def run(*arguments, code=0):
+        assert main(" ".join(map(str, arguments)).split()) == code
         out, err = capsys.readouterr()
-        assert (code, err) == (0, "")
+        assert err == ""
         return out
 
     return run
@@ -70,9 +67,8 @@ def run(capsys):
 
 @pytest.fixture
 def refuse(capsys):
-
     def refuse(*arguments):
-        assert main([str(one) for one in arguments]) == 2
+        assert main(" ".join(map(str, arguments)).split()) == 2
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
         assert err.startswith("relscope: ")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from relcore.cli import main
 from relcore.migrate import adapters as adapter_file
 from relcore.migrate.adapters import CardScore, card_of
 from relcore.stores.index import open_index, parse_place
@@ -22,43 +21,33 @@ def bridge(tmp_path):
     return adapter
 
 
-def test_an_adapter_alone_shows_its_card(bridge, tmp_path, capsys):
-    assert main(["adapt", str(tmp_path / "bridge")]) == 0
-    sentence, _, _, score = capsys.readouterr().out.splitlines()
-    assert sentence.startswith(
-        "made (projected True): MiniLM, 12 numbers per row → old model, 9; searched at width 7; fitted on 40"
-        " pairs (new "
-    )
+def test_an_adapter_alone_shows_its_card(bridge, run):
+    sentence, _, _, score = run("adapt bridge").splitlines()
+    assert "MiniLM, 12 numbers per row → old model, 9; searched at width 7; fitted on 40 pairs" in sentence
     assert sentence.endswith("a8e5362.")
     assert score.split() == ["nDCG@10", ".412", ".390", "…", ".430", "225"]
 
 
-def test_queries_and_corpus_are_mapped_and_again_refused(bridge, tmp_path, capsys):
-    goal = f"{tmp_path}/mapped.parquet"
-    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/new.npy", goal]) == 0
-    assert capsys.readouterr().out == f"parquet:{goal}: 40 rows × 7, queries mapped by made.\n"
-    lance = f"lancedb:{tmp_path}/base#projected"
-    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 0
-    capsys.readouterr()
-    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 2
-    assert "expected a new place, got one that exists already" in capsys.readouterr().err
-    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus", "--add"]) == 0
-    with open_index(parse_place(lance)) as index:
+def test_queries_and_corpus_are_mapped_and_again_refused(bridge, run, refuse):
+    goal = "parquet:mapped.parquet: 40 rows × 7, queries mapped by made.\n"
+    assert run("adapt bridge new.npy mapped.parquet") == goal
+    corpus = "adapt bridge old.npy lancedb:base#projected --corpus"
+    run(corpus)
+    assert "expected a new place, got one that exists already" in refuse(corpus)
+    run(corpus, "--add")
+    with open_index(parse_place("lancedb:base#projected")) as index:
         assert (index.n, index.width) == (80, 7)
-    assert main(["adapt", "none", lance, f"{tmp_path}/copy.npy"]) == 2  # the same rows twice
-    assert "ids must be distinct, 40 occur more than once" in capsys.readouterr().err
+    twice = "ids must be distinct, 40 occur more than once"
+    assert twice in refuse("adapt none lancedb:base#projected copy.npy")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["none"], "expected a source and a target, got one of them"),
-        (["{}/nowhere", "{}/new.npy", "{}/x.npy"], "expected a file"),
-        (["{}/bridge", "lancedb:{}/q", "{}/x.npy"], "the name of a collection or table"),
+        ("none", "expected a source and a target, got one of them"),
+        ("nowhere new.npy x.npy", "expected a file"),
+        ("bridge lancedb:q x.npy", "the name of a collection or table"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(bridge, tmp_path, arguments, said, capsys):
-    assert main(["adapt", *(one.format(tmp_path) for one in arguments)]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+def test_what_cannot_be_done_is_one_line(bridge, arguments, said, refuse):
+    assert said in refuse("adapt", arguments)

@@ -1,6 +1,4 @@
-"""relscope app: Streamlit is started on the app with the spaces that were named; what is wrong is said
-before.
-"""
+"""relscope app: Streamlit is started on the spaces that were named; what is wrong is said before."""
 
 import json
 import os
@@ -19,12 +17,16 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def started(monkeypatch):
-    """What would have been started, as (arguments, environment); the test's process goes on."""
+    """What would have been started, as (arguments, environment)."""
     calls = []
     monkeypatch.setattr(
-        os, "execve", lambda path, arguments, environment: calls.append((arguments, environment))
+        os, "execve", lambda _, arguments, environment: calls.append((arguments, environment))
     )
     return calls
+
+
+def opened(environment):
+    return [SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED])]
 
 
 def test_server_is_told_spaces_by_their_full_paths(started, files, tmp_path):
@@ -33,26 +35,23 @@ def test_server_is_told_spaces_by_their_full_paths(started, files, tmp_path):
         == 0
     )
     ((arguments, environment),) = started
-    assert arguments[:2] == [sys.executable, "-P"]
-    assert arguments[2:5] == [
-        str(ROOT / "app" / "server" / "launch.py"),
-        "run",
-        str(ROOT / "app" / "serve.py"),
-    ]
+    launch, serve = ROOT / "app" / "server" / "launch.py", ROOT / "app" / "serve.py"
+    assert arguments[:5] == [sys.executable, "-P", str(launch), "run", str(serve)]
     assert arguments[5:] == ["--server.port=8600", "--server.headless=true"]
-    specs = [SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED])]
-    assert specs == [SpaceSpec("file", str(tmp_path / "first.npz")), SpaceSpec("bundled", "word2vec-novels")]
+    first = SpaceSpec("file", str(tmp_path / "first.npz"))
+    assert opened(environment) == [first, SpaceSpec("bundled", "word2vec-novels")]
     assert environment["RELSCOPE_STORE"] == str(tmp_path / "kept")
 
 
 def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monkeypatch):
     np.save("a.npy", np.eye(4))
-    Path("meta.csv").write_text("id,genre\n" + "".join(f"r{row},{'pq'[row % 2]}\n" for row in range(4)))
+    Path("meta.csv").write_text("id,genre\nr0,p\nr1,q\nr2,p\nr3,q\n")
     assert main(["app", "a.npy", "meta.csv", "first.npz"]) == 0
     ((_, environment),) = started
-    first, second = (SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED]))
-    assert first == SpaceSpec(
-        "file", str(tmp_path / "a.npy"), options=(("metadata", str(tmp_path / "meta.csv")),)
+    first, second = opened(environment)
+    assert (first.name, first.options) == (
+        str(tmp_path / "a.npy"),
+        (("metadata", str(tmp_path / "meta.csv")),),
     )
     assert second == SpaceSpec("file", str(tmp_path / "first.npz"))
     monkeypatch.setenv(access.ENVIRONMENT, "1")
@@ -60,9 +59,7 @@ def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monke
     assert access.readable_path(tmp_path / "meta.csv")  # whoever started a shared app opened it to all
 
 
-def test_shared_app_listens_on_all_addresses_is_confined_and_says_so(
-    started, files, tmp_path, monkeypatch, capsys
-):
+def test_shared_app_listens_and_is_confined(started, files, tmp_path, monkeypatch, capsys):
     (tmp_path / "srv").mkdir()
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path / "srv"))
     assert main(["app", "first.npz", "--port", "8600", "--share"]) == 0
@@ -74,9 +71,7 @@ def test_shared_app_listens_on_all_addresses_is_confined_and_says_so(
     assert str(tmp_path / "srv") in said
 
 
-def test_token_that_is_too_short_is_refused_and_none_is_asked_only_where_this_is_said(
-    started, refuse, files, monkeypatch
-):
+def test_short_token_is_refused_and_none_only_on_request(started, refuse, files, monkeypatch):
     monkeypatch.setenv(access.TOKEN, "hunter2")
     assert "RELSCOPE_TOKEN: expected at least 8" in (said := refuse("app", "first.npz"))
     assert "hunter2" not in said

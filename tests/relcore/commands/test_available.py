@@ -13,6 +13,8 @@ from relcore.catalog.naming import space_spec
 from relcore.cli import main
 
 ROOT = Path(__file__).parents[3]
+RUN = "relcore.commands.encode.run_available.run"
+STOPPED = "Stopped. Finished work is saved; rerun the command to resume."
 
 
 def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_path, capsys):
@@ -25,57 +27,43 @@ def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_pat
 
 def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):
     seen = []
-    monkeypatch.setattr(
-        "relcore.commands.encode.run_available.run",
-        lambda options: seen.append(os.environ["RELSCOPE_STORE"]),
-    )
+    monkeypatch.setattr(RUN, lambda options: seen.append(os.environ["RELSCOPE_STORE"]))
     before = os.environ["RELSCOPE_STORE"]
     assert main(["available", "--store", "elsewhere"]) == 0
     assert seen == [str(tmp_path / "elsewhere")]
     assert os.environ["RELSCOPE_STORE"] == before
 
 
-@pytest.mark.parametrize("said", ["warning", "interrupt"])
-def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
+@pytest.mark.parametrize(("code", "told"), [(0, "3 rows were left out"), (130, STOPPED)])
+def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, code, told):
     def run(options):
-        if said == "interrupt":
+        if code:
             raise KeyboardInterrupt
-        warnings.warn("3 rows were left out", stacklevel=1)
+        warnings.warn(told, stacklevel=1)
 
-    monkeypatch.setattr("relcore.commands.encode.run_available.run", run)
-    assert main(["available"]) == (130 if said == "interrupt" else 0)
-    stopped = "Stopped. Finished work is saved; rerun the command to resume."
-    told = stopped if said == "interrupt" else "3 rows were left out"
+    monkeypatch.setattr(RUN, run)
+    assert main(["available"]) == code
     assert capsys.readouterr().err == f"relscope: {told}\n"
 
 
 def test_a_fault_of_ours_is_not_passed_off_as_the_users(monkeypatch):
-    monkeypatch.setattr("relcore.commands.encode.run_available.run", lambda options: 1 / 0)
+    monkeypatch.setattr(RUN, lambda options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["available"])
 
 
 def test_a_reader_may_stop_reading():
-    ran = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m relcore available | true"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    command = ["bash", "-c", f"{sys.executable} -m relcore available | true"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-TABLE = "name,group,x,y\na,p,1,2\nb,q,3,4\n"
-
-
 def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):
-    (tmp_path / "t.csv").write_text(TABLE)
+    for name in ("t.csv", "t#x=1.csv"):
+        (tmp_path / name).write_text("name,group,x,y\na,p,1,2\nb,q,3,4\n")
     spec = space_spec("t.csv#label_column=group#ignore=y,x#duplicates=first")
-    assert (spec.name, dict(spec.options)) == (
-        "t.csv",
-        {"label_column": "group", "ignore": '["y", "x"]', "duplicates": "first"},
-    )
-    (tmp_path / "t#x=1.csv").write_text(TABLE)
+    options = {"label_column": "group", "ignore": '["y", "x"]', "duplicates": "first"}
+    assert (spec.name, dict(spec.options)) == ("t.csv", options)
     assert space_spec("t#x=1.csv").name == "t#x=1.csv"  # a file of that name
     assert "after '#', got 'idz'" in refuse("available", "t.csv#idz=name")
     assert load(space_spec("t.csv#id_column=group")).ids.tolist() == ["p", "q"]

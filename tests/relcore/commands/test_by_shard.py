@@ -3,9 +3,9 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from relcore.cli import main
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
@@ -22,29 +22,16 @@ def folders(tmp_path):
         (tmp_path / f"{name}.ids.txt").write_text("\n".join(IDS) + "\n")
 
 
-def test_compare_prints_the_same_scores(folders, one_queue, capsys):
-    arguments = ["--anchors", "15", "--random-state", "3", "-k", "4", "--json"]
-    assert main(["compare", "a", "b", *arguments]) == 0
-    by_shard = json.loads(capsys.readouterr().out)
-    assert main(["compare", "a.npy", "b.npy", *arguments]) == 0
-    whole = json.loads(capsys.readouterr().out)
+def test_compare_prints_the_same_scores(folders, one_queue, run, refuse):
+    settings = "--anchors 15 --random-state 3 -k 4 --json"
+    by_shard, whole = (json.loads(run("compare", pair, settings)) for pair in ("a b", "a.npy b.npy"))
     assert by_shard["anchors"] == whole["anchors"]
-    assert len(by_shard["rows"]) == len(whole["rows"]) == 16
-    for one, other in zip(by_shard["rows"], whole["rows"], strict=True):
-        assert (one["metric"], one["form"], one["n"], one["queries"]) == (
-            other["metric"], other["form"], other["n"], other["queries"],
-        )  # fmt: skip
-        for name in ("score", "chance", "null_low", "null_high"):
-            assert one[name] == pytest.approx(other[name], abs=1e-5, rel=1e-5)
+    names = ["metric", "form", "n", "queries", "score", "chance", "null_low", "null_high"]
+    rows, expected = (pd.DataFrame(one["rows"])[names] for one in (by_shard, whole))
+    assert len(rows) == 16
+    pd.testing.assert_frame_equal(rows, expected, rtol=1e-5, atol=1e-5)
     assert by_shard["passes"][0].startswith("survey: 3 shards")
-    assert main(["compare", "a", "b", "--recipe", "x.json"]) == 2
-    assert "got folders of shards" in capsys.readouterr().err
-    assert main(["compare", "a", "b", "--metrics", "rsa"]) == 2
-    assert "--metrics: expected no choice for folders of shards" in capsys.readouterr().err
-    assert main(["compare", "a", "b.npy"]) == 2
-    assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
-
-
-def test_a_sample_of_no_rows_is_refused(capsys):
-    assert main(["migrate", "a", "b", "--sample", "0"]) == 2
-    assert "--sample: expected a whole number from 1, got 0" in capsys.readouterr().err
+    assert "got folders of shards" in refuse("compare a b --recipe x.json")
+    assert "--metrics: expected no choice for folders of shards" in refuse("compare a b --metrics rsa")
+    assert "expected one space, got a folder that may hold several" in refuse("compare a b.npy")
+    assert "--sample: expected a whole number from 1, got 0" in refuse("migrate a b --sample 0")

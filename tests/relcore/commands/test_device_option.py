@@ -12,15 +12,10 @@ from relcore.runs.entries import digest_of
 from relcore.runs.jobs import JobQueue
 
 
-@pytest.fixture
-def seen(monkeypatch):
-    devices = []
-    monkeypatch.setattr("relcore.commands.encode.run_available.run", lambda options: devices.append(chosen()))
+def test_command_computes_on_device_that_is_named(monkeypatch):
+    seen = []
+    monkeypatch.setattr("relcore.commands.encode.run_available.run", lambda options: seen.append(chosen()))
     monkeypatch.delenv(DEVICE, raising=False)
-    return devices
-
-
-def test_command_computes_on_device_that_is_named(seen):
     assert main(["available", "--device", "torch"]) == 0
     assert main(["available"]) == 0
     assert seen == ["torch", "auto"]
@@ -30,14 +25,15 @@ def test_command_computes_on_device_that_is_named(seen):
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["compare", "a", "b", "--topk", "1"], "'-k'"),
-        (["compare", "a", "b", "--strategy", "k-mean"], "'k-means'"),
-        (["passport", "chek", "a"], "'check'"),
+        ("compare a b --topk 1", "'-k'"),
+        ("compare a b --strategy k-mean", "'k-means'"),
+        ("passport chek a", "'check'"),
+        ("comapre a b", "'compare'? see relscope --help"),
+        ("compare a b --anchrs=3", "'--anchors' or '--csv'? see relscope compare"),
     ],
 )
-def test_errors_name_what_was_meant(capsys, arguments, meant):
-    assert main(arguments) == 2
-    assert f"did you mean {meant}" in capsys.readouterr().err
+def test_errors_name_what_was_meant(refuse, arguments, meant):
+    assert f"did you mean {meant}" in refuse(arguments)
 
 
 class Client:

@@ -21,18 +21,16 @@ NONE = dict.fromkeys(
 
 
 def named(text, **options):
-    return dataset_spec(
-        Namespace(
-            dataset=text,
-            **{"split": "", "config": "", "column": "", "label_column": "", "limit": None, "id_column": None}
-            | options,
-        )
-    )
+    usual = dict.fromkeys(("split", "config", "column", "label_column"), "") | {
+        "limit": None,
+        "id_column": None,
+    }
+    return dataset_spec(Namespace(dataset=text, **usual | options))
 
 
 def chosen(*names, n=1000, kind="texts", **options):
     dataset = Dataset(
-        lambda start, stop: [""] * (stop - start), [str(i) for i in range(n)], name="made", kind=kind
+        lambda start, stop: [""] * (stop - start), list(map(str, range(n))), name="made", kind=kind
     )
     return encoders_of(Namespace(encoder=list(names), **NONE | options), dataset)
 
@@ -56,75 +54,57 @@ def test_datasets_by_name(tmp_path):
     assert named("twice.csv") == DatasetSpec("file", "twice.csv")
     assert named("folder", split="test") == DatasetSpec("folder", "folder", "test")
     assert named("stanfordnlp/imdb") == DatasetSpec("huggingface", "stanfordnlp/imdb")
-    assert named("owner/name", config="small") == DatasetSpec(
-        "huggingface", "owner/name", options=(("config", "small"),)
-    )
+    small = DatasetSpec("huggingface", "owner/name", options=(("config", "small"),))
+    assert named("owner/name", config="small") == small
     assert named("spec.json") == DatasetSpec("digits", limit=7)
     with pytest.raises(SpaceError, match="did you mean 'digits'"):
         named("digit")
 
 
 def test_encoders_by_name():
-    assert chosen("mlp,cnn", "mlp", width=8, epochs=1, random_state=3, image_size=16, kind="images") == [
-        SmallVision("mlp", 8, 1, 3, 16),
-        SmallVision("cnn", 8, 1, 3, 16),
-    ]
+    settings = {"width": 8, "epochs": 1, "random_state": 3, "image_size": 16}
+    small = [SmallVision(name, 8, 1, 3, 16) for name in ("mlp", "cnn")]
+    assert chosen("mlp,cnn", "mlp", kind="images", **settings) == small
     assert chosen("minilm") == [MiniLM((6,))]
     assert chosen("minilm", layers="2,4") == [MiniLM((2, 4))]
     assert chosen("tfidf", n=200) == [TfidfSvd(50)]
     assert chosen("tfidf", dimensions=9, random_state=1) == [TfidfSvd(9, random_state=1)]
     assert chosen("words", weighting="idf") == [PooledWords(weighting="idf")]
-    assert chosen("owner/bert", layers="4, -1", pooling="cls") == [
-        PretrainedText("owner/bert", (4, -1), "cls")
-    ]
+    bert = PretrainedText("owner/bert", (4, -1), "cls")
+    assert chosen("owner/bert", layers="4, -1", pooling="cls") == [bert]
     assert chosen("owner/vit", kind="images") == [PretrainedVision("owner/vit")]
     assert chosen("small-vision:mlp", kind="images") == [SmallVision("mlp")]
 
 
 def test_two_encodings_in_the_store_and_in_files(run, one_queue, own_store, tmp_path):
-    arguments = [
-        "encode",
-        "parallel:en",
-        "--limit",
-        "40",
-        "--encoder",
-        "tfidf",
-        "--encoder",
-        "words",
-        "--dimensions",
-        "4",
-    ]
-    first = json.loads(run(*arguments, "-o", "texts.npz", "--json"))
+    command = "encode parallel:en --limit 40 --encoder tfidf --encoder words --dimensions 4"
+    first = json.loads(run(command, "-o texts.npz --json"))
     dataset = DatasetSpec("parallel", "en", limit=40)
     assert DatasetSpec.from_json(first["dataset"]) == dataset
-    expected = [
-        space for encoder in (TfidfSvd(4), PooledWords()) for space in encode(dataset, encoder, own_store)
-    ]
-    assert [(row["name"], row["n"], row["d"]) for row in first["rows"]] == [
-        (s.name, 40, s.dimension) for s in expected
-    ]
+    expected = [encode(dataset, encoder, own_store)[0] for encoder in (TfidfSvd(4), PooledWords())]
+    found = [(row["name"], row["n"], row["d"]) for row in first["rows"]]
+    assert found == [(space.name, 40, space.dimension) for space in expected]
     assert [row["file"] for row in first["rows"]] == ["texts-1.npz", "texts-2.npz"]
     assert [load_space(row["file"]).digest for row in first["rows"]] == [space.digest for space in expected]
     assert all(own_store.has(row["key"]) for row in first["rows"])
-    again = run(*arguments)
+    again = run(command)
     assert all(row["key"] in again and row["name"] in again for row in first["rows"])
-    assert "4 anchors" in run("compare", *(row["key"][:10] for row in first["rows"]), "--anchors", 4)
+    assert "4 anchors" in run("compare", *(row["key"][:10] for row in first["rows"]), "--anchors 4")
 
 
-def test_encoded_table_keeps_its_ids_and_pairs_with_vectors_of_same(run, tmp_path):
+def test_encoded_table_keeps_its_ids(run, tmp_path):
     rng = np.random.default_rng(0)
     words = np.array([f"word{number}" for number in range(30)])
     rows = [f"d{number},{' '.join(rng.choice(words, 12))}\n" for number in range(80)]
     (tmp_path / "docs.csv").write_text("doc_id,text\n" + "".join(rows))
-    order = rng.permutation(80)
-    ids = np.array([f"d{number}" for number in range(80)])[order]
+    ids = [f"d{number}" for number in rng.permutation(80)]
     np.savez(tmp_path / "other.npz", vectors=rng.normal(size=(80, 8)), ids=ids)
-    arguments = ["encode", "docs.csv", "--encoder", "tfidf-svd", "--dimensions", 8, "--json"]
-    (row,) = json.loads(run(*arguments, "-o", "docs.npz"))["rows"]
-    found = json.loads(run("compare", row["key"], "other.npz", "--anchors", 20, "--json"))
+    command = "encode docs.csv --encoder tfidf-svd --dimensions 8 --json"
+    (row,) = json.loads(run(command, "-o docs.npz"))["rows"]
+    found = json.loads(run("compare", row["key"], "other.npz --anchors 20 --json"))
     assert found["n"] == 80
     assert set(found["anchors"]) <= set(ids)
-    (numbered,) = json.loads(run(*arguments, "-o", "rows.npz", "--id-column", ""))["rows"]
+    (numbered,) = json.loads(run(command, "-o rows.npz --id-column="))["rows"]
     assert load_space("rows.npz").ids[0] == "docs/0"
     assert np.array_equal(load_space("docs.npz").vectors, load_space("rows.npz").vectors)
     assert numbered["key"] != row["key"]

@@ -4,9 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from relcore.cli import COMMANDS, main
+from relcore.cli import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 HEAVY = ("torch", "sklearn", "dask", "distributed", "streamlit", "plotly", "matplotlib")
@@ -32,20 +30,3 @@ assert not set({HEAVY}) & set(sys.modules)
     for name in COMMANDS:
         assert f"\n  {name}" in ran.stdout
         assert f"\nexample:\n  relscope {name} " in ran.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ([], "required: command"),
-        (["comapre", "a", "b"], "; did you mean 'compare'? see relscope --help"),
-        (["compare", "a"], "TARGET"),
-        (
-            ["compare", "a", "b", "--anchrs=3"],
-            "--anchrs=3; did you mean '--anchors' or '--csv'? see relscope compare",
-        ),
-    ],
-)
-def test_what_the_parser_refuses_has_code_2(arguments, told, capsys):
-    assert main(arguments) == 2
-    assert told in capsys.readouterr().err

@@ -25,23 +25,15 @@ def vectors(tmp_path):
     return spaces
 
 
-JUDGED = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--qrels", "qrels.txt")
+JUDGED = "migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"
 
 
 def test_the_sentence_comes_first_and_formats_agree(run, vectors):
-    text = run("migrate", "old.npz", "new.npz", *JUDGED)
-    assert text.startswith(
-        ("Keep the old model", "Bridge", "Query both models", "Re-embed", "Undecided, keep")
-    )
-    assert "by the judgements, nDCG@10 is" in text.splitlines()[0]
-    found = json.loads(run("migrate", "old.npz", "new.npz", *JUDGED, "--json"))
-    table = pd.read_csv(io.StringIO(run("migrate", "old.npz", "new.npz", *JUDGED, "--csv")))
-    assert found["verdict"]["sentence"] == text.splitlines()[0]
-    assert (
-        [row["option"] for row in found["rows"]]
-        == table.option.tolist()
-        == ["keep", "bridge", "query both models", "cascade", "re-embed"]
-    )
+    text = run(JUDGED)
+    found, table = json.loads(run(JUDGED, "--json")), pd.read_csv(io.StringIO(run(JUDGED, "--csv")))
+    assert "by the judgements, nDCG@10 is" in text.splitlines()[0] == found["verdict"]["sentence"]
+    options = ["keep", "bridge", "query both models", "cascade", "re-embed"]
+    assert [row["option"] for row in found["rows"]] == table.option.tolist() == options
     assert [row["score"] for row in found["rows"]] == pytest.approx(table.score.tolist())
     rewritten = {one["adapter"]: one["rewrites_corpus"] for one in found["candidates"]}
     assert rewritten == {"whitened": True, "inverse": False, "in-place": False, "ridge": False}
@@ -55,35 +47,27 @@ def test_thresholds_are_those_of_task_and_answers_give_verdict(run, refuse, vect
     result = task.run([old, new])
     change = ThresholdChange(migration=task, adapter=result.adapter, system="re-embed", threshold=0.6)
     outcome = change.run([old, new])
-    call = ("migrate", "old.npz", "new.npz", "--no-curve", "--threshold", "0.6")
-    assert f"After re-embedding: {outcome.describe()}" in run(*call)
     asked = questions(result, old.ids, "re-embed")
     answers = BlindAnswers("re-embed", tuple(Answer(q.query, q.keep, q.other, "other") for q in asked))
     Path("answers.json").write_text(json.dumps(to_json(answers)), encoding="utf-8")
-    found = json.loads(run(*call, "--answers", "answers.json", "--json"))
+    call = "migrate old.npz new.npz --no-curve --threshold 0.6 --answers answers.json"
+    found = json.loads(run(call, "--json"))
     assert set(found["thresholds"]) == {"bridge", "re-embed"}
     assert found["thresholds"]["re-embed"]["new_threshold"] == pytest.approx(outcome.new_threshold)
-    assert found["verdict"]["option"] == "re-embed"
-    assert found["verdict"]["clear"]
-    told = refuse(*call, "--answers", "answers.json", "--random-state", "1")
-    assert "were other vectors or settings judged" in told
+    assert (found["verdict"]["option"], found["verdict"]["clear"]) == ("re-embed", True)
+    assert "were other vectors or settings judged" in refuse(call, "--random-state 1")
 
 
 def test_adapter_that_is_taken_away_is_one_that_was_scored(run, vectors, tmp_path):
-    text = run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--export", "adapter")
-    assert "adapter/adapter.safetensors" in text.replace("\\", "/")
+    assert "adapter.safetensors" in run(JUDGED, "--adapter ridge --export adapter")
     adapter = load(tmp_path / "adapter")
     old, new = vectors[:2]
     products = adapter.transform(new.vectors) @ adapter.corpus(old.vectors).T
     assert np.mean(products.argmax(axis=1) == np.arange(300)) > 0.5
-    assert adapter.card.n_pairs == 300
-    assert adapter.card.scores[0].name == "nDCG@10, keep"
+    assert (adapter.card.n_pairs, adapter.card.scores[0].name) == (300, "nDCG@10, keep")
 
 
 def test_what_is_wrong_is_told(refuse, vectors):
-    assert "expected both --queries-old and --queries-new" in refuse(
-        "migrate", "old.npz", "new.npz", *JUDGED[2:]
-    )
-    assert "expected --price and --row-tokens together" in refuse(
-        "migrate", "old.npz", "new.npz", "--price", "2"
-    )
+    call = "migrate old.npz new.npz"
+    assert "expected both --queries-old and --queries-new" in refuse(call, "--qrels qrels.txt")
+    assert "expected --price and --row-tokens together" in refuse(call, "--price 2")

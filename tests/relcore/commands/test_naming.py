@@ -1,6 +1,4 @@
-"""Spaces by every name that they have, anchors by number, file and id; what is none is told with what it
-may have been.
-"""
+"""Spaces by every name that they have; anchors by number, file and id."""
 
 import json
 
@@ -44,12 +42,10 @@ def test_encoding_by_key_start_of_key_and_name(encoded):
         ("word2vec-novel", "did you mean 'word2vec-novels'"),
         ("frst.npz", "'frst.npz', where there is none"),
         ("list.json", "expected a space's spec as a JSON object, got list"),
-        ("broken.json", "expected a space's spec as JSON, got invalid JSON"),
     ],
 )
 def test_what_is_no_space_is_told(refuse, files, tmp_path, name, message):
-    for file, text in (("list", "[]"), ("broken", "{"), ("other", '{"colour": "red"}')):
-        (tmp_path / f"{file}.json").write_text(text)
+    (tmp_path / "list.json").write_text("[]")
     assert message in refuse("compare", name, "second.npz")
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from relcore.base.errors import SpaceError
 from relcore.files.reading import load_space, write_space
 from relcore.represent.similarity import RelativeProjection, select_anchors
 from relcore.spaces.space import LatentSpace
@@ -18,15 +17,8 @@ def test_ids_of_any_length_survive_in_little_space(tmp_path, suffix):
     assert load_space(tmp_path / f"odd{suffix}").digest == space.digest
 
 
-def test_line_ends_in_ids_are_refused_where_lines_are_written(tmp_path):
-    for odd in ("a\n", "a\r"):
-        with pytest.raises(SpaceError, match=r"without line breaks.*write \.npz or \.parquet"):
-            write_space(LatentSpace(np.eye(2), [odd, "b"], name="odd"), tmp_path / "odd.safetensors")
-
-
 def test_the_file_is_the_relative_space(run, files, tmp_path):
-    options = "--anchors 7 --strategy farthest-point --random-state 3 -o relative.npz"
-    out = run("project", "first.npz", *options.split())
+    out = run("project first.npz --anchors 7 --strategy farthest-point --random-state 3 -o relative.npz")
     space = load_space("first.npz")
     anchors = select_anchors(space, 7, "farthest-point", random_state=3)
     expected = RelativeProjection().fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)

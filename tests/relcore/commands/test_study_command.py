@@ -27,42 +27,39 @@ def toy(monkeypatch):
 
 def test_runs_findings_and_recipe(run, one_queue, toy, tmp_path):
     command = "study toy --grid n_runs=3 --grid kinds=a,b -o runs.csv --recipe r.json --json"
-    found = json.loads(run(*command.split()))
+    found = json.loads(run(command))
     spec = StudySpec.of(Toy("toy"), {"n_runs": 3, "kinds": ("a", "b")})
     assert found["study"] == spec.to_json()
     assert [row["y"] for row in found["rows"]] == [0, 2, 4]
     assert found["findings"][0]["value"] == pytest.approx(1)
     assert found["conclusion"] == "", "three runs give no interval"
     assert pd.read_csv(tmp_path / "runs.csv").y.tolist() == [0, 2, 4]
-    lined = run("study", "toy", "--grid", "n_runs=3", "--jsonl", "-o", "runs.jsonl").splitlines()
+    lined = run("study toy --grid n_runs=3 --jsonl -o runs.jsonl").splitlines()
     assert [json.loads(line) for line in lined] == found["rows"]
     kept = list(map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines()))
     assert kept == [{"run": run} | row for run, row in enumerate(found["rows"])]
-    told = run("study", "toy", "--grid", "n_runs=6", "--table")
+    told = run("study toy --grid n_runs=6 --table")
     assert told.startswith("No finding yet. So far: 3 of 6 runs.")
     assert "Pearson" in told
     assert "on a line" not in told
-    all_done = run("study", "toy", "--grid", "n_runs=6").splitlines()
     conclusion = "Twice a number is on a line: r = 1.00 (95 %: 1.00 to 1.00)."
-    assert all_done[0] == conclusion
-    run("figure", "r.json", "-o", "again.csv")
+    assert run("study toy --grid n_runs=6").splitlines()[0] == conclusion
+    run("figure r.json -o again.csv")
     assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
     (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))
-    assert run("study", "--spec", "spec.json", "--csv") == run("study", "toy", "--grid", "n_runs=3", "--csv")
+    assert run("study --spec spec.json --csv") == run("study toy --grid n_runs=3 --csv")
 
 
 def test_runs_in_this_process_without_dask(run, toy, monkeypatch):
     monkeypatch.setattr(running, "find_spec", lambda name: None)
-    rows = json.loads(run("study", "toy", "--grid", "n_runs=3", "--json"))["rows"]
+    rows = json.loads(run("study toy --grid n_runs=3 --json"))["rows"]
     assert [row["y"] for row in rows] == [0, 2, 4]
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_runs_keeps_what_is_done_and_says_that_it_goes_on(
-    run, one_queue, toy, own_store, tmp_path
-):
+def test_ctrl_c_stops_runs_and_keeps_what_is_done(run, one_queue, toy, own_store, tmp_path):
     log = tmp_path / "log"
-    command = ["study", "toy", "--grid", "n_runs=12", "--grid", "pause=0.3", "--grid", f"log={log}", "--csv"]
+    command = f"study toy --grid n_runs=12 --grid pause=0.3 --grid log={log} --csv".split()
     script = (
         # What a shell runs in the background ignores Ctrl-C, and so would all that these tests start there.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -70,18 +67,14 @@ def test_ctrl_c_stops_runs_keeps_what_is_done_and_says_that_it_goes_on(
         "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"
     )
     arguments = [sys.executable, "-c", script, *command]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        arguments, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    started = {"env": {**os.environ, "PYTHONPATH": str(ROOT)}, "start_new_session": True}
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, **started) as process:
         until(lambda: process.poll() is not None or (log.exists() and len(log.read_text().splitlines()) >= 4))
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (
-        130,
-        "relscope: Stopped. Finished work is saved; rerun the command to resume.\n",
-    )
+    assert process.returncode == 130
+    assert err.startswith("relscope: Stopped.")
     begun = [int(line.split()[0]) for line in log.read_text().splitlines()]
     done = len(own_store.entries())
     assert 2 <= done < 12

@@ -1,7 +1,5 @@
 """Names of files and spaces cannot steer the terminal; a pipe gets every character."""
 
-from __future__ import annotations
-
 import io
 import sys
 from argparse import Namespace
@@ -16,7 +14,7 @@ NAME = "clear\x1b[2J\x9b31m\u202eab.npy"
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 

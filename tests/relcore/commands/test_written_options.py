@@ -1,6 +1,4 @@
-"""Agents set no option to which a command writes: each option that is not marked as written is
-given an existing file, and the command leaves it, and the folder, as they were.
-"""
+"""Agents set no option to which a command writes: given a file, an unmarked option leaves it as it was."""
 
 import contextlib
 
@@ -10,24 +8,29 @@ from relcore.cli import COMMANDS, main, parser_of
 from relcore.commands.parser import written
 
 FOREVER = {"app", "mcp"}  # they serve until they are stopped
-CALLS = {
-    "available": ["available"],
-    "encode": ["encode", "digits", "--encoder", "pixels", "--limit", "40"],
-    "project": ["project", "first.npz", "--anchors", "7", "-o", "made.npz"],
-    "compare": ["compare", "first.npz", "second.npz", "--anchors", "7"],
-    "audit": ["audit", "first.npz", "second.npz", "--anchors", "30"],
-    "drift": ["drift", "first.npz", "second.npz"],
-    "adapt": ["adapt", "adapter"],
-    "stitch": ["stitch", "first.npz", "second.npz", "--anchors", "12"],
-    "invert": ["invert", "first.npz", "second.npz", "--anchors", "12"],
-    "link": ["link", "first.npz", "second.npz", "--pairs", "40", "--hide"],
-    "universe": ["universe", "first.npz", "second.npz"],
-    "passport": ["passport", "check", "card.safetensors", "second.npz"],
-    "check": ["check", "first.npz"],
-    "study": ["study"],
-    "migrate": ["migrate", "first.npz", "second.npz", "--no-curve"],
-    "export": ["export", "first.npz", "second.npz", "--atlas", "rows.parquet"],
-    "figure": ["figure", "recipe.json", "-o", "made.csv"],
+CALLS = """
+available
+encode digits --encoder pixels --limit 40
+project first.npz --anchors 7 -o made.npz
+compare first.npz second.npz --anchors 7
+audit first.npz second.npz --anchors 30
+drift first.npz second.npz
+adapt adapter
+stitch first.npz second.npz --anchors 12
+invert first.npz second.npz --anchors 12
+link first.npz second.npz --pairs 40 --hide
+universe first.npz second.npz
+passport check card.safetensors second.npz
+check first.npz
+study
+migrate first.npz second.npz --no-curve
+export first.npz second.npz --atlas rows.parquet
+figure recipe.json -o made.csv
+"""
+BEFORE = {
+    "adapt": "migrate first.npz second.npz --no-curve --export adapter",
+    "passport": "passport make first.npz -o card.safetensors",
+    "figure": "compare first.npz second.npz --anchors 9 --recipe recipe.json",
 }
 
 
@@ -43,13 +46,9 @@ def options(name):
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in FOREVER])
 def test_an_unmarked_option_is_not_written_to(name, files, run, tmp_path, capsys, one_queue):
-    call = CALLS[name]
-    if name == "adapt":
-        run("migrate", *files, "--no-curve", "--export", "adapter")
-    if name == "passport":
-        run("passport", "make", "first.npz", "-o", "card.safetensors")
-    if name == "figure":
-        run("compare", *files, "--anchors", "9", "--recipe", "recipe.json")
+    call = next(line.split() for line in CALLS.splitlines() if line.split()[:1] == [name])
+    if name in BEFORE:
+        run(BEFORE[name])
     assert main(call) in (0, 1), capsys.readouterr().err  # the control: without more options it does its work
     for victim in ("victim.md", "victim.npz"):
         (tmp_path / victim).write_bytes(b"\0 victim")
