@@ -18,9 +18,7 @@ from relcore.catalog.catalog import SpaceSpec
 from tests.loopback import free_port
 
 ROOT = Path(__file__).parents[2]
-REST = (
-    0.25  # seconds without change after which a page counts as at rest; not counted in what an action takes
-)
+REST = 0.25  # seconds without change after which a page is at rest; not counted in what an action takes
 IDLE = (
     "document.querySelector('[data-test-script-state=notRunning]') &&"
     " !document.querySelector('[data-stale=true]')"
@@ -38,13 +36,10 @@ FLAGS = [
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
-    "--disable-component-update",
-]
-FLAGS += [
     "--disable-sync",
-    "--disable-gpu",
-    "--enable-unsafe-swiftshader",
-]  # WebGL by software, in the browser's own process
+]
+# WebGL by software, in the browser's own process
+FLAGS += ["--disable-component-update", "--disable-gpu", "--enable-unsafe-swiftshader"]
 
 
 def find_chromium() -> str | None:
@@ -75,12 +70,16 @@ def serve(store: str, *files: str, specs: Sequence[SpaceSpec] = ()) -> tuple[sub
         command.append(f"--server.port={port}")
     process = subprocess.Popen([*command, *files], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
+    wait_until_healthy(process, url)
+    return process, url
+
+
+def wait_until_healthy(process: subprocess.Popen, url: str) -> None:
     while process.poll() is None:
         try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=2).close()
-            return process, url
+            return urllib.request.urlopen(f"{url}/_stcore/health", timeout=2).close()
         except OSError:
-            time.sleep(0.2)
+            time.sleep(0.1)
     raise SystemExit(f"the app ended with code {process.returncode} before it was up")
 
 

@@ -1,8 +1,4 @@
-"""The linked panes, as the browser tests drive them. Every wait is for something that happens, none for a
-time.
-"""
-
-from __future__ import annotations
+"""The linked panes, as the browser tests drive them; every wait is for something that happens."""
 
 import base64
 import json
@@ -11,6 +7,7 @@ from functools import cache
 from io import BytesIO
 
 import numpy as np
+from matplotlib.path import Path as Polygon
 from PIL import Image
 
 from relcore.figures.scene import Pane, Scene
@@ -24,11 +21,8 @@ CLASSES = ("countries", "capitals", "animals", "professions", "emotions", "colou
 TITLES = ("Word2Vec · shared axes", "FastText · shared axes", "Word2Vec · relative", "FastText · relative")
 
 
-def clouds(n: int, classed: float) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Blobs, a class each; the second absolute space is turned, the relative ones nearly agree.
-
-    The classes (n,), -1 for a share of 1 - `classed`, and the coordinates (n, 2) of four panes.
-    """
+def clouds(n, classed):
+    """The classes (n,) of blobs, -1 for a share of 1 - `classed`, and the coordinates (n, 2) of four panes."""
     rng = np.random.default_rng(0)
     classes = np.where(rng.random(n) < classed, rng.integers(0, len(CLASSES), n), -1)
     centres = rng.normal(size=(len(CLASSES) + 1, 2)) * 2.2
@@ -39,7 +33,7 @@ def clouds(n: int, classed: float) -> tuple[np.ndarray, list[np.ndarray]]:
     return classes, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
 
 
-def scene(n=2000, panes=4, anchors=8, classed=1.0, solid=False, **parts) -> Scene:
+def scene(n=2000, panes=4, anchors=8, classed=1.0, solid=False, **parts):
     """`clouds` as a scene; every seventh row is an anchor."""
     classes, coordinates = clouds(n, classed)
     if solid:
@@ -80,13 +74,13 @@ window.clear = () => {
 
 
 @cache
-def _document() -> str:
+def _document():
     colours = ":root { color-scheme: light dark; background: Canvas }"
     body = f"<div id=host></div><script type=module>{script(HOME)}</script>"
     return f"<!doctype html><meta charset=utf-8><style>{colours}{part('panes.css')}</style>{body}"
 
 
-def content(scene: Scene, selected=None, sheet=None, files=(), **settings) -> str:
+def content(scene, selected=None, sheet=None, files=(), **settings):
     """A payload in base64; what Python selects overrides what was selected in the browser."""
     settings = {"linkZoom": False, "height": 640, "fill": False, "dark": None, "tool": "lasso", **settings}
     payload = payload_of(
@@ -101,7 +95,7 @@ def content(scene: Scene, selected=None, sheet=None, files=(), **settings) -> st
     return base64.b64encode(payload.to_bytes()).decode()
 
 
-def draw(page, scene: Scene, selected=None, files=None, **settings):
+def draw(page, scene, selected=None, files=None, **settings):
     """The scene in the renderer alone, without Streamlit; the second time it is the next payload."""
     if not page.evaluate("Boolean(window.draw)"):
         page.set_content(_document())
@@ -113,7 +107,7 @@ def draw(page, scene: Scene, selected=None, files=None, **settings):
     return page
 
 
-def events(page, count: int) -> list[dict]:
+def events(page, count):
     """What was reported, at least so many events; the rows of a selection as a list."""
     page.wait_for_function("count => window.events.length >= count", arg=count)
     reported = page.evaluate("window.events.map(({ serial, version, ...event }) => event)")
@@ -147,8 +141,65 @@ def at_rest(page, selector=ROOT):
     )
 
 
+def opened(page, url, size=(1440, 1000)):
+    """The address once its panes are drawn and at rest."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(url)
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    settle(page)
+    return page
+
+
+def keys(page, *pressed):
+    page.locator(ROOT).focus()
+    for key in pressed:
+        page.keyboard.press(key)
+
+
+def says(page, name):
+    """What the panes say of themselves."""
+    return page.get_attribute(ROOT, f"data-{name}")
+
+
 def views(page):
-    return json.loads(page.get_attribute(ROOT, "data-views"))
+    return json.loads(says(page, "views"))
+
+
+def wait_for_other(page, name, before):
+    """Wait until the panes say something else of themselves."""
+    changed = "([root, name, before]) => document.querySelector(root).dataset[name] !== before"
+    page.wait_for_function(changed, arg=[ROOT, name, before])
+
+
+def unchanged(page, drawn):
+    """Of each pane, whether it is drawn as it was."""
+    return [
+        now == before for now, before in zip(says(page, "drawn").split("-"), drawn.split("-"), strict=True)
+    ]
+
+
+def hear(page):
+    """Listen from now on for what an anchor in the hand brings about."""
+    page.evaluate(
+        """root => {
+          window.heard = [];
+          document.querySelector(root).addEventListener("ls-hand", ({ detail }) => heard.push(detail.what));
+        }""",
+        ROOT,
+    )
+
+
+def heard(page, *what):
+    page.wait_for_function("what => what.every((one) => heard.includes(one))", arg=what)
+
+
+def hold_star(page, pane=2):
+    """Take the first star, and bring it to the middle of the pane; it stays in the hand."""
+    page.mouse.move(*star(page, pane, 1))
+    page.wait_for_selector(".ls-on-star")
+    page.mouse.down()
+    box = page.locator(".ls-plot").nth(pane).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=12)
 
 
 def wait_for(page, name, value):
@@ -189,13 +240,14 @@ def lasso(page, pane=0):
     """A square in the middle; waits until rows are selected, and gives their number."""
     drag(page, pane, [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7)])
     page.wait_for_selector(f"{ROOT}:not([data-selected='0'])")
-    return int(page.get_attribute(ROOT, "data-selected"))
+    return int(says(page, "selected"))
 
 
-def polygon(page):
-    """The edge of the last brush, in steps of the pane."""
+def inside(page, steps):
+    """The rows of these places, in steps of the pane, within the last brush."""
     units = page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail")
-    return (np.array(units) + 1) * POSITION_STEPS / 2
+    edge = (np.array(units) + 1) * POSITION_STEPS / 2
+    return np.flatnonzero(Polygon(edge).contains_points(steps)).tolist()
 
 
 def over(page, pane):
@@ -209,11 +261,9 @@ def zoom(page, pane, clicks):
     page.locator(ROOT).focus()
     over(page, pane)
     for _ in range(clicks):
-        before = page.get_attribute(ROOT, "data-views")
+        before = says(page, "views")
         page.mouse.wheel(0, -120)
-        page.wait_for_function(
-            "([root, before]) => document.querySelector(root).dataset.views !== before", arg=[ROOT, before]
-        )
+        wait_for_other(page, "views", before)
 
 
 def hover(page, pane, x, y):

@@ -1,27 +1,24 @@
-"""F5 in the middle of everything, and a server that is killed: the same session, with the same steps to
-undo. The next start has another token, and the browser does not need it.
-"""
+"""F5 in the middle of everything, and a server that is killed and started with another token."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 
-from tests.browser.conftest import ROOT, wait_until_healthy
-from tests.browser.panes import settle
+from tests.browser.chromium import wait_until_healthy
+from tests.browser.conftest import ROOT
+from tests.browser.panes import opened, settle
 from tests.loopback import free_port
 
 
 @pytest.fixture
 def server(tmp_path):
-    """``server() -> link``: the app, started or killed and started again, on the same port and store;
-    ``server(killed)`` calls `killed` in between."""
+    """``server() -> link``: the app, started or killed and started again; ``server(killed)`` calls it between."""
     port, running, printed = free_port(), [], tmp_path / "printed"
 
-    def start(killed: Callable[[], None] = lambda: None) -> str:
+    def start(killed=lambda: None):
         for process in running:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
@@ -63,9 +60,7 @@ def number_of_anchors(page, number):
 
 @pytest.mark.slow
 def test_f5_and_a_killed_server_lose_nothing(page, server):
-    page.goto(server().replace("/?", "/anchors?"))
-    page.wait_for_selector(".ls-root[data-drawn]")
-    settle(page)
+    opened(page, server().replace("/?", "/anchors?"))
     for number in (120, 80, 60):
         number_of_anchors(page, number)
     page.locator(".st-key-history-undo button").first.click()

@@ -1,6 +1,4 @@
-"""The camera of *Try it*, in a Chromium whose camera is a file: off until it is started, one picture an answer, and
-off again.
-"""
+"""The camera of *Try it*, in a Chromium whose camera is a file."""
 
 from pathlib import Path
 
@@ -43,11 +41,9 @@ def camera(tmp_path, browser, demo):
     other.close()
 
 
-def test_a_refused_camera_is_told_and_pictures_come_one_by_one_from_the_start_to_the_stop(camera):
-    camera.evaluate("""() => {
-      const { mediaDevices } = navigator;
-      mediaDevices.getUserMedia = async () => { throw new DOMException('no', 'NotAllowedError'); };
-    }""")
+def test_pictures_come_one_by_one_from_start_to_stop(camera):
+    refuse = "() => { throw new DOMException('no', 'NotAllowedError'); }"
+    camera.evaluate(f"() => {{ navigator.mediaDevices.getUserMedia = async {refuse}; }}")
     camera.evaluate(MOUNT, [SCRIPT.read_text(encoding="utf-8"), 6])
     camera.get_by_role("button", name="Start the camera").click()
     camera.get_by_text("(NotAllowedError). Allow it").wait_for()
@@ -75,7 +71,7 @@ PAD = """async (script) => {
 }"""
 
 
-def test_a_drawing_is_sent_while_it_is_drawn_but_not_before_the_last_is_answered(page, demo):
+def test_a_drawing_is_sent_when_the_last_is_answered(page, demo):
     page.goto(f"{demo}/_stcore/health")
     page.evaluate(PAD, SCRIPT.with_name("drawing_pad.js").read_text(encoding="utf-8"))
     box = page.locator("canvas").bounding_box()

@@ -1,7 +1,7 @@
 import pytest
 
 from app.components.page import scripts
-from tests.browser.panes import ROOT, lasso, star, wait_for
+from tests.browser.panes import keys, lasso, opened, says, star, wait_for
 
 CODE = "JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}')"
 
@@ -12,14 +12,8 @@ def heard(page, runs=0, events=0):
     return page.evaluate(CODE)
 
 
-def opened(page, demo, query):
-    page.goto(f"{demo}/?{query}")
-    page.wait_for_selector(f"{ROOT}[data-drawn]")
-    return page
-
-
 def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo):
-    opened(page, demo, "n=2000")
+    opened(page, f"{demo}/?n=2000")
     n = lasso(page)
     ((kind, rows),) = heard(page, events=1)["events"]
     assert (kind, len(rows)) == ("select", n)
@@ -29,19 +23,18 @@ def test_python_hears_each_event_once_and_its_selection_is_shown(page, demo):
     page.get_by_text("Run again").click()
     assert len(heard(page, runs + 1)["events"]) == 2
     wait_for(page, "selected", n)
-    drawn = page.get_attribute(ROOT, "data-drawn")
+    drawn = says(page, "drawn")
     page.get_by_text("Highlight ten").click()
     wait_for(page, "selected", 10)
     page.get_by_text("More anchors").click()
     wait_for(page, "anchors", 9)
-    assert page.get_attribute(ROOT, "data-drawn") == drawn
-    page.locator(ROOT).focus()
-    page.keyboard.press("Escape")
+    assert says(page, "drawn") == drawn
+    keys(page, "Escape")
     assert heard(page, events=3)["events"][2] == ["clear", []]
 
 
 @pytest.mark.slow
-def test_positions_that_cannot_be_loaded_are_reported_in_the_panes_place_until_they_can(page, demo):
+def test_positions_that_cannot_be_loaded_are_reported(page, demo):
     page.route("**/media/**", lambda route: route.abort())
     page.goto(f"{demo}/?n=21000")
     page.get_by_role("alert").filter(has_text="could not be loaded").wait_for()
@@ -51,7 +44,7 @@ def test_positions_that_cannot_be_loaded_are_reported_in_the_panes_place_until_t
     assert page.locator(".ls-error").count() == 0
 
 
-def test_answers_by_the_channel_bring_no_code_and_an_empty_one_changes_nothing(page):
+def test_answers_by_the_channel_bring_no_code(page):
     page.set_content("<div id=at></div><div class=answers>before</div>")
     page.evaluate(
         """async (source) => {

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from urllib.parse import urlencode
 
@@ -11,6 +9,7 @@ from tests.app.hostile import FILE_MARK, MARK
 from tests.browser.panes import settle
 from tests.relcore.figures.test_hostile_labels import FIGURES
 
+EVIL = "<img src=https://evil.test/p.png onerror=alert(3)>"
 # Markdown of all kinds, with what Streamlit's own extensions read.
 TEXTS = [
     MARK,
@@ -39,7 +38,7 @@ def test_the_app_lets_the_browser_ask_no_other_host(page, own):
     complaints = []
     page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
     page.goto(f"{own[0]}/_stcore/health")  # every answer of the app has the policy
-    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.test/p.png>')")
+    page.evaluate(f"document.body.insertAdjacentHTML('beforeend', '{EVIL}')")
     page.wait_for_function("document.querySelector('img[src*=evil]').complete")
     assert [one for one in complaints if "Content Security Policy" in one]
 
@@ -69,11 +68,8 @@ def test_an_exported_page_is_drawn_under_its_own_policy(page, tmp_path, name, dr
     page.wait_for_selector(drawn)
     assert page.locator(".no-webgl").count() == 0  # Plotly's words for a policy that forbids its code
     assert page.locator("img").count() == 0
-    page.evaluate(
-        "document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.test/p.png onerror=alert(3)>')"
-    )
-    page.wait_for_function(
-        "document.querySelector('img').complete"
-    )  # a policy's picture is complete at once, without size
+    page.evaluate(f"document.body.insertAdjacentHTML('beforeend', '{EVIL}')")
+    # A policy's picture is complete at once, without size.
+    page.wait_for_function("document.querySelector('img').complete")
     assert [one for one in complaints if "Content Security Policy" not in one] == []
     assert len(complaints) >= 1

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -19,7 +17,7 @@ def encoding(page, app):
     return page
 
 
-def begin(page, epochs):
+def begin(page):
     for name in ("Small networks, trained here", "Pixels and edges"):
         page.get_by_role("button", name=name).or_(page.get_by_role("checkbox", name=name)).first.click()
         settle(page)
@@ -28,14 +26,10 @@ def begin(page, epochs):
     page.get_by_role("combobox", name="Architectures").fill("MLP")
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")  # while its list is open, the rest is hidden from readers
-    fill(page, "Epochs", epochs)  # so it lasts until it is stopped
-    page.locator(".st-key-encode-start button").click()
-
-
-def fill(page, name, number):
-    page.get_by_role("spinbutton", name=name).fill(str(number))
+    page.get_by_role("spinbutton", name="Epochs").fill("1000")  # it lasts until it is stopped
     page.keyboard.press("Enter")
     settle(page)
+    page.locator(".st-key-encode-start button").click()
 
 
 def epoch(page):
@@ -51,9 +45,9 @@ def stop(page):
 
 
 @pytest.mark.slow
-def test_a_job_is_found_again_after_a_page_switch_and_a_reload_stopped_and_repeated(encoding):
+def test_a_job_outlives_pages_and_reloads_and_is_stopped_and_repeated(encoding):
     page = encoding
-    begin(page, 1000)
+    begin(page)
     first = epoch(page)
     page.get_by_role("link", name="Explore").click()
     page.get_by_role("heading", name="What do you have?").wait_for(state="detached")

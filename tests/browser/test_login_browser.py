@@ -3,7 +3,7 @@ from http.server import SimpleHTTPRequestHandler
 
 import pytest
 
-from tests.browser.conftest import ROOT
+from tests.browser.conftest import APP
 from tests.loopback import serving
 
 TOKEN = "the token of this file, which is long enough"
@@ -25,10 +25,8 @@ SCRIPTS = {
 
 
 @pytest.fixture(scope="module")
-def locked(servers, tmp_path_factory):
-    command = ["-m", "relcore", "app", "--no-browser", "--port={port}"]
-    own = {"RELSCOPE_STORE": str(tmp_path_factory.mktemp("locked")), "RELSCOPE_TOKEN": TOKEN}
-    return servers.start(command, ROOT, own)
+def locked(serve, tmp_path_factory):
+    return serve(APP, RELSCOPE_STORE=str(tmp_path_factory.mktemp("locked")), RELSCOPE_TOKEN=TOKEN)
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ def opened(page):
 
 
 @pytest.mark.slow
-def test_the_login_says_what_is_wrong_and_opens_the_page_that_was_asked(page, locked):
+def test_the_login_opens_the_page_that_was_asked(page, locked):
     page.goto(f"{locked}/anchors?k=5")
     field = page.get_by_label("Token")
     field.wait_for()
@@ -64,7 +62,7 @@ def test_the_login_says_what_is_wrong_and_opens_the_page_that_was_asked(page, lo
 
 
 @pytest.mark.slow
-def test_a_link_on_another_site_opens_the_app_and_its_scripts_do_not(page, locked, other_port, tmp_path):
+def test_links_of_another_site_open_and_its_scripts_do_not(page, locked, other_port, tmp_path):
     links = tmp_path / "links.html"
     links.write_text(f"<!doctype html><a href='{locked}/?{QUERY}'>first</a> <a href='{locked}'>later</a>")
     for link, tab in (("first", page.context.new_page()), ("later", page)):
