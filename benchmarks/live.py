@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from relcore.maps.reduction import ReductionSpec
 from relcore.represent.translation import ProjectionSpec
 from relcore.runs.store import Store
 from relcore.spaces.space import Match
-from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, resident, serve
+from tests.browser.chromium import FLAGS, REST, SETTLED, find_chromium, serve
 
 SIZES = (20_000, 100), (250_000, 128)
 ON_A_GPU = (1_000_000, 384)
@@ -49,6 +51,26 @@ PATH = [(0.2, 0.2), (0.7, 0.2), (0.7, 0.7), (0.2, 0.7)]  # about half of the row
 MOST = 600_000  # milliseconds until a step counts as failed
 SLIDERS = "/invert?inverse=forward,pruned,8,0.5,1.0,0&anchors=random,300,0"  # δ by hand
 FOUR_PANES = "/explore?panes=absolute,relative"  # of each space
+
+
+def resident(pid: int) -> float:
+    """Megabytes that a process and its descendants have in memory."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        children[parent].append(int(status.parent.name))
+    total, waiting = 0, [pid]
+    while waiting:
+        one = waiting.pop()
+        waiting += children[one]
+        try:
+            total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            continue
+    return total / 1e6
 
 
 def main() -> int:

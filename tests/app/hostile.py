@@ -1,11 +1,4 @@
-"""A session in which every text that a user or a file brings is Markdown, HTML and LaTeX that must be
-shown as it is.
-"""
-
-from __future__ import annotations
-
-from dataclasses import replace
-from pathlib import Path
+"""A session in which every text of a user or a file is Markdown, HTML and LaTeX."""
 
 import numpy as np
 
@@ -33,10 +26,8 @@ MARK = (
 SENTENCES = ("the sea and the ships", "the harbour of the sea", "a horse in a field", "the field of a horse")
 
 
-def hostile_workspace(folder: Path, n: int = 60) -> Workspace:
-    """Two spaces of files with hostile names, ids and labels; one renamed, two encodings of a hostile
-    table, one file gone.
-    """
+def hostile_workspace(folder, n=60):
+    """Two files with hostile names, ids and labels; one renamed, one gone, two encodings of a hostile table."""
     rng, store = np.random.default_rng(0), Store()
     ids = np.array([f"{MARK} {row}" for row in range(n)])
     labels = np.array([f"{MARK} {'ab'[row % 2]}" for row in range(n)])
@@ -49,25 +40,15 @@ def hostile_workspace(folder: Path, n: int = 60) -> Workspace:
     renamed = renamed_spec(specs[1], put_pairing(store, pairs), f"{MARK} renamed")
     gone = SpaceSpec("file", str(folder / f"{FILE_MARK} gone.npz"))
     anchors = tuple(ids[:12].tolist())
-    workspace = Workspace(
-        (*specs, renamed, *_encodings(hostile_table(folder, n), store), gone),
-        *specs,
-        anchors,
-        named_sets=((MARK, anchors[:3]),),
-        pinned=anchors[:1],
-        view=ViewSpec(anchors[:2], n_nearest=10),
-    )
-    return replace(workspace, k=3)
+    table = folder / f"{FILE_MARK} table.csv"
+    rows = [f'"{MARK} {SENTENCES[row % 4]} {row}","{MARK} {row % 2}"\n' for row in range(n)]
+    table.write_text(f'"{MARK} text","{MARK} label"\n' + "".join(rows), encoding="utf-8")
+    spaces = (*specs, renamed, *_encodings(table, store), gone)
+    settings = {"named_sets": ((MARK, anchors[:3]),), "pinned": anchors[:1], "k": 3}
+    return Workspace(spaces, *specs, anchors, view=ViewSpec(anchors[:2], n_nearest=10), **settings)
 
 
-def hostile_table(folder: Path, n: int) -> Path:
-    path = folder / f"{FILE_MARK} table.csv"
-    rows = (f'"{MARK} {SENTENCES[row % 4]} {row}","{MARK} {row % 2}"' for row in range(n))
-    path.write_text("\n".join([f'"{MARK} text","{MARK} label"', *rows]) + "\n", encoding="utf-8")
-    return path
-
-
-def _encodings(table: Path, store: Store) -> list[SpaceSpec]:
+def _encodings(table, store):
     dataset = DatasetSpec("file", str(table), column=f"{MARK} text", label_column=f"{MARK} label")
     found = []
     for encoder in (TfidfSvd(4, min_texts=1), TfidfSvd(6, min_texts=1)):

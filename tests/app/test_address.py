@@ -1,4 +1,3 @@
-import base64
 import json
 import os
 import subprocess
@@ -16,27 +15,20 @@ from tests.waiting import until
 ROOT = Path(__file__).parents[2]
 TOKEN = "the token of these tests, which is long"
 STREAM = "/_stcore/stream"
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+UPGRADE["Sec-WebSocket-Key"] = "MDEyMzQ1Njc4OWFiY2RlZg=="
 # Routes of pages, of Streamlit and of its components.
 ROUTES = f"""/ /anchors /favicon.png /static/x /media/x /app/static/x /nothing/here //x /%2e%2e/x {STREAM}
 /_stcore/host-config /_stcore/metrics /_stcore/script-health-check /_stcore/upload_file/x/y
 /component/x/y /_stcore/bidi-components/x/y /_stcore/agent/mcp /auth/login""".split()
 
 
-def answers(
-    port: int, path: str = "/_stcore/health", method: str = "GET", address: str = "127.0.0.1", **headers
-):
+def answers(port, path="/_stcore/health", method="GET", address="127.0.0.1", **headers):
     """The status, headers and body of the answer; None where nothing listens."""
+    connection = HTTPConnection(address, port, timeout=20)
     try:
-        connection = HTTPConnection(address, port, timeout=20)
-        sent = {"Host": f"localhost:{port}", **headers}
-        if path.endswith(STREAM):
-            key = base64.b64encode(b"0123456789abcdef").decode()
-            sent |= {"Connection": "Upgrade", "Upgrade": "websocket"}
-            sent |= {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
-        connection.putrequest(method, path, skip_host=True)
-        for name, value in sent.items():
-            connection.putheader(name, value)
-        connection.endheaders()
+        sent = {"Host": f"localhost:{port}", **(UPGRADE if path.endswith(STREAM) else {}), **headers}
+        connection.request(method, path, headers=sent)
         response = connection.getresponse()
         return response.status, response.headers, response.read() if response.status != 101 else b""
     except OSError:
@@ -45,16 +37,13 @@ def answers(
         connection.close()
 
 
-def enters(port: int) -> dict[str, str]:
-    """The cookies that the token is exchanged for, as a header."""
+def enters(port):
     _, headers, _ = answers(port, "/?token=" + TOKEN.replace(" ", "+"))
     return {"Cookie": "; ".join(one.partition(";")[0] for one in headers.get_all("Set-Cookie"))}
 
 
-def other_addresses() -> list[str]:
-    """Addresses of this machine besides 127.0.0.1; a second loopback address stands for a machine without
-    a network.
-    """
+def other_addresses():
+    """Addresses of this machine besides 127.0.0.1; 127.0.0.2 is there without a network, too."""
     return sorted({"127.0.0.2", net_util.get_internal_ip()} - {"127.0.0.1"})
 
 
@@ -65,39 +54,27 @@ def serve(tmp_path_factory):
 
     def start(*arguments, folder=None):
         port, folder = free_port(), folder or tmp_path_factory.mktemp("server")
-        (folder / "browser").write_text(
-            f'#!/bin/sh\nprintf %s "$1" > {folder}/link && mv {folder}/link {folder}/opened'
-        )
-        (folder / "browser").chmod(0o755)
-        inherited = {name: value for name, value in os.environ.items() if name != "RELSCOPE_SHARE"}
-        environment = {
-            **inherited,
-            "PYTHONPATH": str(ROOT),
-            "RELSCOPE_STORE": str(folder / "store"),
-            "RELSCOPE_TOKEN": TOKEN,
-            "BROWSER": str(folder / "browser"),
-            "DISPLAY": ":9",
-        }
+        browser = folder / "browser"
+        browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {folder}/link && mv {folder}/link {folder}/opened')
+        browser.chmod(0o755)
+        environment = {name: value for name, value in os.environ.items() if name != "RELSCOPE_SHARE"}
+        environment |= {"PYTHONPATH": str(ROOT), "RELSCOPE_STORE": str(folder / "store")}
+        environment |= {"RELSCOPE_TOKEN": TOKEN, "BROWSER": str(browser), "DISPLAY": ":9"}
         command = [sys.executable, "-m", "relcore", "app", f"--port={port}", *arguments]
-        output = (folder / "output").open("w")
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
-        running.append((process, output))
-        until(lambda: process.poll() is not None or answers(port), seconds=120)
-        assert process.poll() is None, (folder / "output").read_text()
+        process = subprocess.Popen(command, cwd=folder, env=environment)
+        running.append(process)
+        until(lambda: process.poll() is not None or answers(port))
+        assert process.poll() is None
         return port
 
     yield start
-    for process, output in running:
+    for process in running:
         process.terminate()
         process.wait(timeout=20)
-        output.close()
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """A file that gets the link which the browser of `usual` was started with."""
     return tmp_path_factory.mktemp("usual") / "opened"
 
 
@@ -113,7 +90,7 @@ def test_by_default_nothing_answers_from_another_address(usual):
 
 
 @pytest.mark.slow
-def test_a_shared_app_answers_from_every_address_and_asks_for_its_token(serve):
+def test_a_shared_app_asks_for_its_token_on_every_address(serve):
     port = serve("--share")
     cookies = enters(port)
     for address in ("127.0.0.1", *other_addresses()):
@@ -132,7 +109,7 @@ def test_no_route_answers_more_than_the_login_to_others(usual):
     ]
     for headers in others:
         for path in ROUTES:
-            for method in ("GET",) if path == STREAM else ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
+            for method in ["GET"] if path == STREAM else ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"]:
                 status, _, body = answers(usual, path, method, **headers)
                 assert status == 403, (method, path, headers)
                 assert b"<title>" not in body, (method, path, headers)
@@ -164,13 +141,13 @@ print(json.dumps(found))
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid(), reason="only root can become another account")
-def test_another_account_gets_the_login_even_with_the_link_that_a_browser_was_started_with(usual, opened):
+def test_another_account_gets_the_login_with_any_link(usual, opened):
     secret, url = opened.parent / "store" / "secret", f"http://127.0.0.1:{usual}"
     until(opened.exists)
     link = opened.read_text()
     assert link.startswith(f"{url}/?token=")
     assert TOKEN not in link
-    links = [link, f"{url}/", f"{url}/_stcore/host-config", f"{url}/_stcore/metrics"]
+    links = [link, *(f"{url}/{path}" for path in ("", "_stcore/host-config", "_stcore/metrics"))]
     command = [sys.executable, "-c", OTHER_ACCOUNT, TOKEN[::-1], str(secret), *links]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout) == [[], [403] * 4]
@@ -193,7 +170,7 @@ def test_the_app_is_configured_against_other_sites():
     [("127.0.0.9", False), ("localhost", False), ("::1", False)]
     + [(address, True) for address in (None, "0.0.0.0", "::", "unix:///tmp/socket")],
 )
-def test_a_server_on_another_address_counts_as_shared_however_it_was_started(monkeypatch, address, shared):
+def test_a_server_on_another_address_counts_as_shared(monkeypatch, address, shared):
     monkeypatch.setenv("RELSCOPE_SHARE", "0")
     monkeypatch.setattr(sharing.st.runtime, "exists", lambda: True)
     monkeypatch.setattr(sharing.st.runtime, "get_instance", lambda: object.__new__(sharing.Runtime))

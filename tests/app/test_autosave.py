@@ -1,13 +1,15 @@
-from __future__ import annotations
-
+import json
 import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from app import saving, sharing
+from app import page_settings, saving, sharing
+from app.saving import _TABS as TABS
 from app.saving import TabState
 from app.sharing import session_folder, uploads_of
 from app.workspace import History, Workspace
@@ -19,13 +21,11 @@ MINE, THEIRS = "ab" * 32, "cd" * 32
 
 @pytest.fixture(autouse=True)
 def browser(monkeypatch):
-    """``browser(key)``: the browser whose sessions begin from now on; none of the sessions before is open
-    any more.
-    """
+    """``browser(key)``: the browser whose sessions begin from now on; no session before is open any more."""
 
-    def use(key: str, is_open: bool = False) -> None:
+    def use(key):
         monkeypatch.setattr("app.sharing.browser_key", lambda: key)
-        monkeypatch.setattr("app.sharing.is_open", lambda owner: is_open)
+        monkeypatch.setattr("app.sharing.is_open", lambda owner: False)
 
     saving._sweep_once.cache_clear()
     use(MINE)
@@ -34,7 +34,7 @@ def browser(monkeypatch):
 
 @pytest.fixture
 def opened(make_workspace, monkeypatch):
-    """``opened(**query) -> Session``: the page opens, on two small spaces where nothing else is asked for."""
+    """``opened(**query)``: the page opens, on two small spaces where nothing else is asked for."""
     workspace = make_workspace()
     monkeypatch.setattr("app.saving.BUNDLED", workspace.spaces)
     monkeypatch.setattr("app.saving.DEFAULT_ANCHORS", "random 20 0")
@@ -42,14 +42,12 @@ def opened(make_workspace, monkeypatch):
     return lambda **query: Session(query=query)
 
 
-def query_of(session: Session) -> dict[str, str]:
-    return {
-        name: value[0] if isinstance(value, list) else value
-        for name, value in session.at.query_params.items()
-    }
+def query_of(session):
+    given = session.query_params.items()
+    return {name: value[0] if isinstance(value, list) else value for name, value in given}
 
 
-def saved_files() -> list[Path]:
+def saved_files():
     return sorted((Path(os.environ["RELSCOPE_STORE"]) / "sessions").rglob("*.json"))
 
 
@@ -69,7 +67,7 @@ def test_reloading_brings_back_steps_selection_and_place(opened):
     assert after.workspace.k == 10
 
 
-def test_a_new_visit_opens_the_newest_session_and_says_so_until_the_first_action(opened):
+def test_a_new_visit_opens_the_newest_session_and_says_so(opened):
     opened().change("number_input", "scores.k", 7)
     for act in (lambda visit: visit.change("number_input", "scores.k", 9), lambda visit: visit.open("data")):
         visit = opened()
@@ -132,7 +130,7 @@ def test_uploads_stay_with_their_browser(opened, browser, monkeypatch, tmp_path,
     assert after.workspace.source == spec
     browser(THEIRS)
     other = opened()
-    other.at.session_state["relscope.history"] = History(after.workspace)
+    other.session_state["relscope.history"] = History(after.workspace)
     other.run()
     assert "only the session that uploaded a file opens it" in other.errors[0]
 
@@ -148,17 +146,14 @@ def test_a_damaged_save_starts_a_new_session(opened):
 
 
 def test_a_full_disk_is_told_once_and_stops_nothing(opened, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     session = opened()
-    monkeypatch.setattr(saving, "write_file", full)
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(saving, "write_file", Mock(side_effect=full))
     session.change("number_input", "scores.k", 7)
     assert "cannot be saved (No space left on device)" in session.warning[0].value
     session.change("number_input", "scores.k", 8)
     assert not session.warning
     assert not session.errors
-    monkeypatch.undo()
 
 
 def test_what_is_saved_is_what_is_read():
@@ -174,9 +169,10 @@ def test_what_is_saved_is_what_is_read():
     assert replace(back.state, past=(), future=()) == state
 
 
-def write(folder: Path, name: str = "tab~owner.json") -> Path:
-    saving.write_file(folder / name, b"0" * 100)
-    return folder / name
+def written(letter):
+    folder = session_folder(letter * 64)
+    saving.write_file(folder / "tab~owner.json", b"0" * 100)
+    return folder
 
 
 DAY = 86_400
@@ -187,7 +183,7 @@ def clock(monkeypatch):
     """``clock(days)``: a start of the app with the clock this far ahead."""
     now = time.time()
 
-    def start(days: float, jumped: float = 0) -> list[Path]:
+    def start(days, jumped=0):
         monkeypatch.setattr(sharing, "_started", (now + days * DAY, time.monotonic()))
         monkeypatch.setattr(sharing.time, "time", lambda: now + (days + jumped) * DAY)
         sharing.sweep()
@@ -199,7 +195,7 @@ def clock(monkeypatch):
 def test_what_is_old_or_too_much_is_swept(monkeypatch, clock):
     root = Path(os.environ["RELSCOPE_STORE"]) / "sessions"
     for number, days in enumerate((0, 1, 2, 8)):
-        folder = write(session_folder(f"{number}" * 64)).parent
+        folder = written(str(number))
         at = os.stat(root).st_mtime - days * DAY
         os.utime(folder, (at, at))
     assert len(clock(0)) == 4  # the first start that finds it unused keeps it
@@ -209,7 +205,7 @@ def test_what_is_old_or_too_much_is_swept(monkeypatch, clock):
 
 
 def test_a_clock_that_jumps_ahead_costs_no_session(clock):
-    folder = write(session_folder("1" * 64)).parent
+    folder = written("1")
     used = folder.stat().st_mtime
     assert clock(0, jumped=8)  # after the start
     assert clock(8)  # before it
@@ -220,3 +216,94 @@ def test_a_clock_that_jumps_ahead_costs_no_session(clock):
     assert clock(0)
     assert clock(10)  # what a wrong clock found earlier is forgotten
     assert not clock(11.5)
+
+
+def values(session, kind):
+    return {one.key: one.value for one in getattr(session.at, kind) if one.key}
+
+
+def test_pages_keep_their_settings_also_if_not_opened(opened):
+    before = opened().open("connect", "Invert")
+    before.change("button_group", "invert.method", "ridge").change("button_group", "invert.tuned", False)
+    before.change("select_slider", "invert.ridge", 2.4).open("connect", "Stitch")
+    before.change("button_group", "stitch.methods", ["absolute", "procrustes"])
+    before.open("connect", "Link").open("connect", "Stitch")
+    middle = opened(**query_of(before)).change("number_input", "scores.k", 7)  # saves without opening Invert
+    after = opened(**query_of(middle)).open("connect")
+    assert not after.errors
+    assert after.session_state["connect.tab"] == "Stitch"
+    assert after.button_group(key="stitch.methods").value == ["absolute", "procrustes"]
+    after = after.open("connect", "Invert")
+    assert after.select_slider(key="invert.ridge").value == 2.4
+
+
+HOSTILE = {
+    "stitch.states": 7,
+    "stitch.methods": ["absolute", "absolute"],
+    "stitch.center": "yes",
+    "stitch.ridge": 1e9,
+    "stitch.head-kind": "__import__('os').system('true')",
+    "stitch.strategy": {"digest": "00"},
+    "stitch.show": [[]],
+    "relscope.history": "gone",
+    "history.undo": True,
+    "stitch.example": [["digits"]],
+}
+
+
+def test_what_no_widget_offers_is_dropped(opened):
+    usual = opened().change("number_input", "scores.k", 7).open("connect")
+    (path,) = saved_files()
+    written = json.loads(path.read_text())
+    written["tab"] |= {"settings": HOSTILE, "tabs": dict.fromkeys(TABS, "no such tab")}
+    path.write_text(json.dumps(written))
+    after = opened(**query_of(usual)).open("connect")
+    assert not after.errors
+    assert after.workspace.k == 7
+    for kind in ("button_group", "number_input", "toggle", "multiselect", "selectbox"):
+        assert values(after, kind) == values(usual, kind)
+    after.open("explore").change("number_input", "scores.k", 8)
+    left = json.loads(saved_files()[0].read_text())["tab"]["settings"]
+    drawn = {key for key in HOSTILE if key in after.session_state} - {"relscope.history", "history.undo"}
+    assert drawn
+    assert not left.keys() & drawn
+
+
+def widgets():
+    import streamlit as st
+
+    from app.page_settings import remembered
+
+    options = ["one", "two", "three"]
+    remembered(st.selectbox, "a", options, key="stitch.select", format_func=str)
+    remembered(st.multiselect, "b", options, default=options[:1], key="stitch.several", format_func=str)
+    remembered(st.radio, "c", ["x", "y"], key="stitch.radio")
+    remembered(st.pills, "d", ["x", "y"], selection_mode="multi", key="stitch.pills")
+    remembered(st.text_area, "g", "", key="stitch.text")
+    remembered(st.checkbox, "h", key="stitch.box")
+    remembered(st.number_input, "i", 1.0, 3.0, 1.5, key="stitch.number")
+
+
+CHANGED = {"select": "three", "several": ["two", "one"], "radio": "y", "pills": ["y"]}
+CHANGED |= {"text": "two\nlines", "box": True, "number": 2.5}
+
+
+def test_every_kind_of_widget_is_saved_and_restored():
+    page = AppTest.from_function(widgets).run()
+    assert not page.exception
+    usual = {name: page.session_state[f"stitch.{name}"] for name in CHANGED}
+    assert page.session_state["relscope.page-settings"].chosen == {}
+    for name, value in CHANGED.items():
+        page.session_state[f"stitch.{name}"] = value
+    page.run()
+    saved = dict(page.session_state["relscope.page-settings"].chosen)
+    assert saved == {f"stitch.{name}": value for name, value in CHANGED.items()}
+    later = AppTest.from_function(widgets)
+    later.session_state["relscope.page-settings"] = page_settings._Settings(json.loads(json.dumps(saved)))
+    for _ in range(2):
+        later.run()
+        assert not later.exception
+        assert {name: later.session_state[f"stitch.{name}"] for name in CHANGED} == CHANGED != usual
+    for name, value in usual.items():
+        page.session_state[f"stitch.{name}"] = value
+    assert page.run().session_state["relscope.page-settings"].chosen == {}

@@ -1,6 +1,5 @@
-from __future__ import annotations
-
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,9 @@ from streamlit.testing.v1 import AppTest
 from app.workspace import History, Workspace
 from relcore.cli import main
 from relcore.drift.check import QUANTITIES
+from relcore.passport.passport import Passport, PassportCard
 from tests.app.conftest import save_space
+from tests.relcore.passport.test_check import FIRST, SECOND
 
 N = 120
 
@@ -47,10 +48,6 @@ class Panel:
     def html(self):
         return "\n".join(block.value for block in self.at.html)
 
-    @property
-    def alarms(self):
-        return [one.value for one in self.at.warning]
-
 
 @pytest.fixture
 def versions(tmp_path):
@@ -79,7 +76,7 @@ def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
     main(["drift", versions["v1"].name, versions[new].name, "--format", "json"])
     found = json.loads(capsys.readouterr().out)
     assert found["headline"].replace("'", "&#x27;") in shown.html
-    assert len(shown.alarms) == sum(found["alarms"].values())
+    assert len(shown.at.warning) == sum(found["alarms"].values())
     table = shown.at.dataframe[0].value
     by_check = {
         (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], row["alarm"])
@@ -94,10 +91,10 @@ def test_a_planned_change_of_model_alarms_for_broken_rows_alone(versions):
     for new, told in (("noisy", "No broken rows"), ("zero", "breaks rows that were whole")):
         shown = of(versions, "v1", new).change("button_group", "drift.change", "model")
         assert told in shown.html
-        assert shown.alarms == []
+        assert not shown.at.warning
 
 
-def test_it_begins_with_the_sessions_pair_and_follows_another_one(versions):
+def test_it_follows_the_sessions_pair(versions):
     shown = of(versions, "v1", "noisy", "turned")
     history = shown.at.session_state["relscope.history"]
     for source, target in (("v1", "noisy"), ("turned", "noisy")):
@@ -105,3 +102,66 @@ def test_it_begins_with_the_sessions_pair_and_follows_another_one(versions):
         history.present = replace(history.present, **pair)
         shown.run()
         assert [one.value for one in shown.at.selectbox[:2]] == [*pair.values()]
+
+
+IDS = tuple(f"r{row}" for row in range(40))
+
+
+@pytest.fixture
+def vectors():
+    return np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)
+
+
+def shown_with(tmp_path, vectors, new, anchors=IDS):
+    specs = save_space(tmp_path / "old.npz", vectors), save_space(tmp_path / "new.npz", new)
+    panel = Panel(Workspace(specs, *specs, anchors=anchors))
+    return panel.change("segmented_control", "drift.mode", "A passport")
+
+
+def test_the_sessions_anchors_are_a_passport_and_can_be_downloaded(tmp_path, vectors):
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(24, 24)))[0]
+    panel = shown_with(tmp_path, vectors, vectors @ turn, IDS[:32])
+    assert "Rotated: the same shape in other coordinates" in panel.html
+    shown = re.sub(r"</?a[^>]*>", "", panel.html)
+    row = re.search(r"cosines between anchors \(correlation\)</td><td[^>]*>(.*?)</td>", shown)
+    assert row[1] == "1.000"
+    assert "passport.download" in [one.key for one in panel.at.get("download_button")]
+
+
+def test_an_opened_file_is_checked(tmp_path, vectors):
+    card = PassportCard("a model", prompt="query: ")
+    Passport(IDS, vectors, card).save(tmp_path / "kept.safetensors")
+    panel = shown_with(tmp_path, vectors * 3, vectors.astype(np.float16))
+    path = str(tmp_path / "kept.safetensors")
+    panel.change("text_input", "drift.passport-path", path)
+    assert "Rounded: the same vectors, rounded" in panel.html
+    assert any("prompt: query:" in one.value for one in panel.at.caption)
+    panel.change("text_input", "drift.passport-path", str(tmp_path / "none.safetensors"))
+    assert any("where there is none" in one.value for one in panel.at.error)
+
+
+def check_page(workspace):
+    def script(workspace):
+        from app import session
+        from app.spaces import check
+
+        session.edit("open", spaces=workspace.spaces, source=workspace.source, target=workspace.target)
+        check.draw(session.workspace())
+
+    return AppTest.from_function(script, args=(workspace,), default_timeout=60).run()
+
+
+def test_two_models_in_a_file_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("app.results.AT_ONCE_SECONDS", 100)  # no cluster
+    mixed = save_space(tmp_path / "mixed.npz", np.r_[FIRST(700), SECOND(100)])
+    few = save_space(tmp_path / "few.npz", FIRST(400))
+    at = check_page(Workspace((mixed, few), mixed, few))
+    assert not at.exception
+    assert not at.caption  # nothing runs unasked
+    at.toggle(key="check.more").set_value(True).run()
+    assert not at.exception
+    assert at.selectbox[0].options == ["mixed"]  # the other file has too few rows
+    assert any("holds vectors of two models" in one.value for one in at.markdown)
+    assert any("Parts do not reveal another prompt" in one.value for one in at.caption)
+    assert "check.csv" in [one.key for one in at.get("download_button")]
+    assert at.get("plotly_chart")

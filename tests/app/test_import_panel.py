@@ -1,10 +1,19 @@
+import json
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from app.sharing import keep_upload
 from app.workspace import BUNDLED, History
+from relcore.base import records
+from relcore.base.access import OPENED
+from relcore.catalog.catalog import SpaceSpec
+from relcore.runs.entries import digest_of
+from tests.app.conftest import Session, save_space
 
 N = 60
 META = "code,topic,body\n" + "".join(
@@ -12,9 +21,9 @@ META = "code,topic,body\n" + "".join(
 )
 
 
-def npy(seed=0, n=N, d=3):
-    stream = BytesIO()
-    np.save(stream, np.random.default_rng(seed).normal(size=(n, d)))
+def npy(seed=0, n=N, d=3, turn=None):
+    stream, rows = BytesIO(), np.random.default_rng(seed).normal(size=(n, d))
+    np.save(stream, rows if turn is None else rows @ turn)
     return stream.getvalue()
 
 
@@ -31,17 +40,15 @@ def spaces(make_session):
 
 def upload(session, **files):
     content = [(name.replace("__", "."), one, "application/octet-stream") for name, one in files.items()]
-    session.at.file_uploader(key="spaces.upload").set_value(content)
+    session.file_uploader(key="spaces.upload").set_value(content)
     return session.run()
 
 
-def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spaces):
+def test_vectors_with_metadata_and_a_second_space_are_compared(spaces):
     upload(spaces, meta__csv=META.encode(), a__npy=npy(), b__csv=table())
     assert not spaces.errors
-    assert [box.value for box in spaces.at.selectbox if (box.key or "").startswith("import.metadata")] == [
-        0,
-        "None",
-    ]
+    tables = [box.value for box in spaces.selectbox if (box.key or "").startswith("import.metadata")]
+    assert tables == [0, "None"]
     spaces.click("spaces.load-compare")
     assert not spaces.errors
     source, target = spaces.workspace.source, spaces.workspace.target
@@ -56,60 +63,54 @@ def test_vectors_their_metadata_and_a_second_space_are_compared_by_one_click(spa
     assert spaces.click("history.undo").workspace.spaces == BUNDLED
 
 
-def test_a_file_that_cannot_be_read_says_so_before_the_click_and_is_not_loaded(spaces):
+def test_a_file_that_cannot_be_read_is_not_loaded(spaces):
     upload(spaces, a__npy=npy(), b__csv=table("row"), cut__npy=npy()[:40])
     assert [one for one in spaces.errors if "cut.npy: expected a .npy file that can be read" in one]
-    assert spaces.at.button(key="spaces.load-compare").label == "Load and compare a.npy and b.csv"
-    assert not spaces.at.warning  # said once
+    assert spaces.button(key="spaces.load-compare").label == "Load and compare a.npy and b.csv"
+    assert not spaces.warning  # said once
 
 
-def test_dropped_files_and_the_question_of_their_pairs_stay_while_another_page_is_visited(spaces):
+def test_dropped_files_stay_while_another_page_is_visited(spaces):
     upload(spaces, c__npy=npy(1, N), d__npy=npy(2, N))
     spaces.click("spaces.load-compare").open("explore")
-    keys = [button.key or "" for button in spaces.open("data").at.button]
+    keys = [key or "" for key in spaces.open("data").keys]
     assert "unpaired.link" in keys
     assert sum(key.startswith("data.drop-") for key in keys) == 2
     spaces.click(next(key for key in keys if key.startswith("data.drop-")))
-    assert "unpaired.link" not in [button.key for button in spaces.at.button]  # one file is left
+    assert "unpaired.link" not in spaces.keys  # one file is left
     spaces.click("spaces.load-file").open("explore")
     assert "Remove" not in " ".join(button.label for button in spaces.open("data").at.button)
 
 
 def explore(session):
-    """Explore with twelve anchors."""
     workspace = replace(session.workspace, anchors=tuple(map(str, range(12))), anchors_from="")
-    session.at.session_state["relscope.history"] = History(workspace)
+    session.session_state["relscope.history"] = History(workspace)
     return session.open("explore")
 
 
 def kind(session, key):
-    return session.at.button(key=key).proto.type
+    return session.button(key=key).proto.type
 
 
 def lead(session):
-    return next(one.body for one in session.at.get("html") if "relscope-lead" in one.body)
+    return next(one.value for one in session.at.html if "relscope-lead" in one.value)
 
 
-def test_files_without_ids_are_paired_by_row_order_only_where_the_user_says_so(spaces):
-    rows = np.random.default_rng(0).normal(size=(N, 6))
-    turned = BytesIO()
-    np.save(turned, rows @ np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0])
-    first = BytesIO()
-    np.save(first, rows)
-    upload(spaces, a__npy=first.getvalue(), b__npy=turned.getvalue())
+def test_files_without_ids_are_paired_by_order_on_request(spaces):
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0]
+    upload(spaces, a__npy=npy(d=6), b__npy=npy(d=6, turn=turn))
     spaces.click("spaces.load-compare")
     assert spaces.workspace.source == BUNDLED[0]  # nothing is compared yet
     assert "**a** nor **b** has ids" in " ".join(text.value for text in spaces.markdown)
-    keys = [button.key for button in spaces.at.button]
-    assert keys.index("unpaired.link") < keys.index("unpaired.rows")
+    assert spaces.keys.index("unpaired.link") < spaces.keys.index("unpaired.rows")
     assert kind(spaces, "unpaired.rows") == "primary"  # they agree in this order
     explore(spaces.click("unpaired.rows"))
     assert dict(spaces.workspace.source.options) == dict(spaces.workspace.target.options) == {"ids": "rows"}
     assert "Paired by row order." in lead(spaces)
-    assert "explore.partners" not in [button.key for button in spaces.at.button]
+    assert "explore.partners" not in spaces.keys
 
 
-def test_a_table_of_both_files_pairs_rows_that_agree_in_its_order(spaces):
+def test_a_table_of_both_files_pairs_rows_that_agree(spaces):
     meta = "topic\n" + "".join(f"t{row % 3}\n" for row in range(N))
     upload(spaces, a__npy=npy(1), b__npy=npy(1), meta__csv=meta.encode())
     assert "Row 1 of meta.csv describes row 1 of this file" in spaces.captions
@@ -118,10 +119,10 @@ def test_a_table_of_both_files_pairs_rows_that_agree_in_its_order(spaces):
     assert "Paired by row order." in lead(spaces)
     upload(spaces.open("data"), c__npy=npy(2), d__npy=npy(3), meta__csv=meta.encode())
     spaces.click("spaces.load-compare")
-    assert "unpaired.rows" in [button.key for button in spaces.at.button]  # these do not agree
+    assert "unpaired.rows" in spaces.keys  # these do not agree
 
 
-def test_rows_that_do_not_match_by_their_order_lead_to_link(spaces):
+def test_rows_that_do_not_match_lead_to_link(spaces):
     """1,200 unrelated rows; the seed is fixed, so the scores are within their chance bands each time."""
     upload(spaces, c__npy=npy(1, 1200, 8), d__npy=npy(2, 1200, 8))
     spaces.click("spaces.load-compare")
@@ -129,6 +130,116 @@ def test_rows_that_do_not_match_by_their_order_lead_to_link(spaces):
     assert (kind(spaces, "unpaired.link"), kind(spaces, "unpaired.rows")) == ("primary", "secondary")
     explore(spaces.click("unpaired.rows"))
     assert "they do not match. Link finds their partners." in lead(spaces)
-    assert "the same 1,200 rows" not in " ".join(one.body for one in spaces.at.get("html"))
+    assert "the same 1,200 rows" not in spaces.html
     spaces.click("explore.partners")
-    assert spaces.at.session_state["connect.tab"] == "Link"
+    assert spaces.session_state["connect.tab"] == "Link"
+
+
+@pytest.fixture
+def strangers(make_session, make_workspace, tmp_path):
+    first = make_workspace(N).source
+    rng = np.random.default_rng(3)
+    lines = "".join(f"x{row},r{row},{a:.5f},{b:.5f}\n" for row, (a, b) in enumerate(rng.normal(size=(N, 2))))
+    (tmp_path / "table.csv").write_text(f"id,known,d0,d1\n{lines}")
+    table = SpaceSpec("file", str(tmp_path / "table.csv"))
+    return make_session(N, spaces=(first, table), source=first, target=table)
+
+
+def test_another_column_of_ids_pairs_them(strangers):
+    chooser = strangers.find("selectbox", "unpaired.target")
+    assert chooser.options == ["Automatic", "id", "known", "d0", "d1"]
+    strangers.change("selectbox", chooser.key, "known")
+    assert not strangers.errors
+    assert f"{N} rows in both" in strangers.captions
+    assert dict(strangers.workspace.target.options) == {"id_column": "known"}
+
+
+def test_a_column_that_cannot_be_ids_is_refused(strangers, tmp_path):
+    table = (tmp_path / "table.csv").read_text()
+    (tmp_path / "table.csv").write_text(table.replace("r7,", "r8,"))
+    before = strangers.run().workspace
+    strangers.change("selectbox", "unpaired.target", "known")
+    assert "ids must be distinct" in strangers.errors[0]
+    assert strangers.workspace == before
+
+
+@pytest.fixture
+def open_with(monkeypatch):
+    def open_with(*specs):
+        monkeypatch.setenv(OPENED, json.dumps([records.to_json(spec) for spec in specs]))
+        return Session()
+
+    return open_with
+
+
+def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_workspace, tmp_path):
+    first, second = make_workspace(60).spaces
+    third = save_space(tmp_path / "third.npz", np.random.default_rng(1).normal(size=(60, 3)))
+    session = open_with(first, second, third)
+    workspace = session.workspace
+    assert (workspace.source, workspace.target) == (first, second)
+    assert workspace.spaces == (first, second, third)
+    assert len(workspace.anchors) == 12  # a fifth of the rows
+    assert not session.errors
+    assert "60 rows in both · 6 d" in session.captions
+    assert session.selectbox(key="choose.source").options[:3] == ["first60", "second60", "third"]
+    assert not session.can_undo
+
+
+def test_two_loaded_files_become_the_pair(make_workspace):
+    first, second = (Path(spec.name) for spec in make_workspace(60).spaces)
+
+    def load(session, path):
+        session.open("data").upload("spaces.upload", path.name, path.read_bytes()).click("spaces.load-file")
+        return [Path(spec.name).stem for spec in (session.workspace.source, session.workspace.target)]
+
+    session = Session()
+    assert load(session, first) == [spec.name for spec in BUNDLED]
+    assert load(session, second) == [first.stem, second.stem]
+
+
+def test_an_unknown_pivot_is_named_and_the_pivots_stay(make_session):
+    session = make_session().change("multiselect", "view.pivots", ["r1", "qzx"])
+    assert "got 'qzx'" in session.errors[0]
+    assert session.workspace.view.pivots == ("r1", "r2", "r3")
+    assert session.multiselect(key="view.pivots").value == ["r1", "r2", "r3"]
+    assert not session.can_undo
+
+
+def test_a_file_that_goes_away_can_be_removed(make_session, make_workspace, tmp_path):
+    gone = save_space(tmp_path / "gone.npz", np.eye(5))
+    session = make_session(spaces=(*make_workspace().spaces, gone))
+    Path(gone.name).unlink()
+    session.run()
+    assert not session.errors
+    session.open("data")
+    assert "gone.npz" in session.errors[0]
+    session.click(f"spaces.remove-{digest_of(gone)}")
+    assert gone not in session.workspace.spaces
+    assert not session.errors
+
+
+def test_a_good_file_is_added_chosen_removed_and_that_undone(make_session, tmp_path):
+    save_space(tmp_path / "wide.npz", np.random.default_rng(2).normal(size=(120, 9)))
+    session = make_session(place=("data",))
+    session.upload("spaces.upload", "../../wide.npz", (tmp_path / "wide.npz").read_bytes())
+    session.click("spaces.load-file")
+    wide = session.workspace.spaces[-1]
+    session.change("selectbox", "choose.target", wide).open("explore")
+    assert not session.errors
+    session.open("data")
+    remove = f"spaces.remove-{digest_of(wide)}"
+    assert session.button(key=remove).disabled
+    session.change("selectbox", "choose.target", session.workspace.source).click(remove)
+    assert wide not in session.workspace.spaces
+    session.click("history.undo")
+    assert session.workspace.spaces[-1] == wide
+    assert session.open("explore").errors == []
+
+
+@pytest.mark.parametrize("name", ["../../x.npy", "/etc/x.npy", "C:\\..\\x.npy", "..", "", "../.."])
+def test_an_upload_stays_in_its_folder_whatever_its_name(tmp_path, name):
+    path = keep_upload(SimpleNamespace(name=name, getbuffer=lambda: memoryview(b"abc")), tmp_path)
+    assert path.resolve().parent.parent == tmp_path.resolve()
+    assert (path.name == "x.npy") == name.endswith("x.npy")
+    assert path.read_bytes() == b"abc"

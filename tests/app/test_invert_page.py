@@ -1,14 +1,10 @@
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
 import pytest
 
 from app.invert import panel
-from app.workspace import (
-    OPENING_INVERSION,
-)
+from app.workspace import OPENING_INVERSION
 from relcore.base.numbers import short
 from relcore.catalog.catalog import load
 from relcore.invert.inversion import InversionSpec, invert_pair
@@ -20,17 +16,17 @@ from tests.app.conftest import Session
 @pytest.fixture
 def open_page(make_workspace):
 
-    def make(tab: str = "Rows", **changes) -> Session:
+    def make(tab="Rows", **changes):
         return Session(None, make_workspace(120, **changes), ("connect", "Invert"), {"invert.tab": tab})
 
     return make
 
 
-def pair_of(session: Session):
+def pair_of(session):
     return match(load(session.workspace.source), load(session.workspace.target))
 
 
-def mean_cosines(session: Session) -> dict[str, str]:
+def mean_cosines(session):
     (table,) = re.findall(r'relscope-report">.*?</table>', session.html)
     rows = [re.findall("<td.*?>(.*?)</td>", row) for row in table.split("<tr>")[2:]]
     return {row[0]: row[1] for row in rows}
@@ -56,7 +52,7 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
     assert session.workspace.inversion == OPENING_INVERSION
 
 
-def test_a_slider_that_moves_is_one_step_and_fits_no_direct_map_again(open_page, monkeypatch):
+def test_a_slider_is_one_step_and_fits_no_map_again(open_page, monkeypatch):
     fitted, fit = [], LeastSquares.fit
     monkeypatch.setattr(LeastSquares, "fit", lambda *of: fitted.append(1) or fit(*of))
     before = InversionSpec("forward", "pruned", 3)

@@ -38,20 +38,11 @@ def pair():
 
 @pytest.fixture
 def offer(pair, monkeypatch):
-    """An offer of a session that is active; every second row is drawn."""
     drawn = np.arange(0, N, 2)
     reference = np.random.default_rng(1).normal(size=(len(drawn), 2)).astype(np.float32)
     view = View(drawn, np.zeros(len(drawn), dtype=int), ("all",))
-    made = AnchorOffer(
-        pair=pair,
-        view=view,
-        shown=np.arange(N),
-        workspace=Workspace(anchors=ANCHORS),
-        panes=("own", "relative"),
-        reference=reference,
-        session="session",
-        key="",
-    )
+    settings = {"workspace": Workspace(anchors=ANCHORS), "panes": ("own", "relative"), "reference": reference}
+    made = AnchorOffer(pair=pair, view=view, shown=np.arange(N), session="session", key="", **settings)
     active = SimpleNamespace(is_active_session=lambda session: session == "session")
     monkeypatch.setattr(st.runtime, "get_instance", lambda: active)
     monkeypatch.setitem(live._offers, made.name, made)
@@ -74,6 +65,10 @@ def parts(answer, n=2):
     return near.view("<i4").reshape(n, k), similar.view("<f4"), maps.view("<f2").reshape(-1, 2, m)
 
 
+def connected(offer, visitor=None):
+    return (visitor or client()).websocket_connect(f"/live?name={offer.name}")
+
+
 def refused(visitor, name):
     with pytest.raises(WebSocketDisconnect) as refusal, visitor.websocket_connect(f"/live?name={name}"):
         pass
@@ -83,23 +78,22 @@ def refused(visitor, name):
 def test_only_the_browser_of_an_active_session_is_answered(offer, monkeypatch):
     assert refused(client(), "unknown")
     assert refused(client(Gate("t" * 40)), offer.name)  # the guard comes first
-    with client().websocket_connect(f"/live?name={offer.name}"):
+    with connected(offer):
         pass
     key = "a" * 64
     object.__setattr__(offer, "key", key)
     assert refused(client(), offer.name)
-    with client(**{sharing.key_cookie(): key + sharing.signature("key", key)}).websocket_connect(
-        f"/live?name={offer.name}"
-    ):
+    owner = client(**{sharing.key_cookie(): key + sharing.signature("key", key)})
+    with connected(offer, owner):
         pass
     object.__setattr__(offer, "session", "ended")
-    assert refused(client(**{sharing.key_cookie(): key + sharing.signature("key", key)}), offer.name)
+    assert refused(owner, offer.name)
 
 
 def test_answers_are_the_maps_and_scores_of_the_moved_anchors(offer, pair):
     held = LiveRows(pair, offer.view.rows, reference=offer.reference)
     unit = [held.anchor(side, 5) @ held.anchor(side, 31) for side in (0, 1)]
-    with client().websocket_connect(f"/live?name={offer.name}") as socket:
+    with connected(offer) as socket:
         socket.send_bytes(b"no question")
         socket.send_bytes(asked(1, MOVE, 9, N))  # no such row
         socket.send_bytes(asked(1, MOVE, 9, 31, -1, 10, N))
@@ -140,7 +134,7 @@ def test_scores_are_given_up_when_the_anchor_moves_again(offer, monkeypatch):
         return answer(self, request, overtaken)
 
     monkeypatch.setattr(LiveAnswers, "answer", slow)
-    with client().websocket_connect(f"/live?name={offer.name}") as socket:
+    with connected(offer) as socket:
         moved.set()
         socket.send_bytes(asked(1, SCORE))
         assert begun.wait(10)
@@ -158,9 +152,7 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
     held, rng = LiveRows(pair, offer.view.rows, reference=offer.reference), np.random.default_rng(2)
     visitor, first = client(), {offer: [3, 9, 20], other: [1, 40]}
     with ExitStack() as stack:
-        sockets = {
-            one: stack.enter_context(visitor.websocket_connect(f"/live?name={one.name}")) for one in first
-        }
+        sockets = {one: stack.enter_context(connected(one, visitor)) for one in first}
         for _ in range(20):
             moves = {one: int(rng.choice(np.arange(41, N))) for one in first}
             for one, to in moves.items():
@@ -173,7 +165,7 @@ def test_two_sessions_that_drag_at_once_get_their_own_maps(offer, pair, monkeypa
                 np.testing.assert_allclose(maps, found, atol=2e-3)
 
 
-def test_a_model_that_was_removed_leaves_the_memory_of_the_server(offer, pair, monkeypatch):
+def test_a_removed_model_leaves_the_memory(offer, pair, monkeypatch):
     monkeypatch.setattr(st.runtime, "exists", lambda: True)
     monkeypatch.setattr(st, "session_state", {})
     release_other_rows(())
@@ -199,7 +191,7 @@ def test_late_questions_are_dropped(offer, monkeypatch):
         return request.tobytes()
 
     monkeypatch.setattr(LiveAnswers, "answer", counted)
-    with client().websocket_connect(f"/live?name={offer.name}") as socket:
+    with connected(offer) as socket:
         for serial in range(200):  # while the server prepares the rows
             socket.send_bytes(asked(serial, MOVE, 9, 31))
         while np.frombuffer(socket.receive_bytes(), "<i4")[0] < 199:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -16,11 +14,9 @@ from app.migrate.panel import _AFTER
 from app.page_settings import _Settings
 from app.workspace import History, Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec, load, put_pairing, renamed_spec
+from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
 from relcore.cli import main
 from relcore.migrate.measurements import MOST, Answer
-from relcore.migrate.migration import TASK, MigrationResult, starting_models
-from relcore.runs.entries import bundled_results
 from relcore.runs.store import Store
 from tests.app.conftest import Session, save_space
 from tests.relcore.migrate.planted import migration_spaces
@@ -28,12 +24,12 @@ from tests.relcore.migrate.planted import migration_spaces
 pytestmark = pytest.mark.usefixtures("ran_in_place")
 
 
-def saved(folder, spaces, labels=None):
-    specs = []
-    for number, space in enumerate(spaces):
-        columns = {"labels": labels} if labels is not None and number == 0 else {}
-        specs.append(save_space(folder / f"{space.name}.npz", space.vectors, space.ids[0][0], **columns))
-    return specs
+def saved(folder, spaces, **columns):
+    """The specs of files; the first has these columns."""
+    return [
+        save_space(folder / f"{space.name}.npz", space.vectors, space.ids[0][0], **(columns if not n else {}))
+        for n, space in enumerate(spaces)
+    ]
 
 
 @pytest.fixture
@@ -41,19 +37,13 @@ def planted():
     return migration_spaces(n=240, n_queries=40, n_new=200)
 
 
-def open_page(specs, part="Similarity thresholds") -> Session:
+def open_page(specs, part="Similarity thresholds"):
     workspace = Workspace(spaces=tuple(specs), source=specs[0], target=specs[1])
     return started(Session(None, workspace, ("migrate",), {f"migrate.{part}": True}))
 
 
-def started(session: Session) -> Session:
-    """The page after the click that an own pair waits for, where that takes a second or more."""
-    waits = any(one.key == "migration.start" for one in session.at.button)
-    return session.click("migration.start") if waits else session
-
-
-def table_with(session, column):
-    return next(table.value for table in session.at.dataframe if column in table.value)
+def started(session):
+    return session.click("migration.start") if "migration.start" in session.keys else session
 
 
 def option_table(session):
@@ -65,7 +55,7 @@ def option_table(session):
 def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys, monkeypatch):
     specs = saved(tmp_path, planted[0][:2])
     session = open_page(specs)
-    table, details = option_table(session), table_with(session, "chance")
+    table, details = option_table(session), session.table_with("chance")
     monkeypatch.setattr(sys, "argv", ["relscope", "migrate", specs[0].name, specs[1].name, "--json"])
     main()
     found = json.loads(capsys.readouterr().out)
@@ -78,14 +68,14 @@ def test_the_page_and_the_command_give_the_same_digits(tmp_path, planted, capsys
 
 def test_every_tab_runs_on_own_files(tmp_path, planted):
     labels = np.array(["red", "green"])[np.arange(240) % 2]
-    session = open_page(saved(tmp_path, planted[0][:2], labels))
+    session = open_page(saved(tmp_path, planted[0][:2], labels=labels))
     for part in _AFTER:
-        session.at.session_state[f"migrate.{part}"] = True
+        session.session_state[f"migrate.{part}"] = True
     assert not session.run().errors
     assert not session.open("migrate", "Drift").errors
 
 
-def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
+def test_blind_answers_replace_the_verdict_and_are_saved(tmp_path):
     spaces, judgements = migration_spaces(n=240, n_queries=40, old_topics=4)
     specs = []
     for space in spaces:  # tables with a text beside each vector
@@ -95,7 +85,7 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
         specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.csv")))
     session = open_page(specs, "Judge here, blind")
     assert session.html.count("<li>the text of d") == 10
-    place = next(one.key for one in session.at.selectbox if "queries-old" in one.key).rpartition("-")[2]
+    place = next(one.key for one in session.selectbox if "queries-old" in one.key).rpartition("-")[2]
     for side, spec in zip(("old", "new"), specs[2:], strict=True):
         session.change("selectbox", f"migrate.queries-{side}-{place}", spec)
     lines = [f"{one.query} 0 {one.row} 1" for one in judgements]
@@ -113,8 +103,8 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
     for _ in range(2):
         assert session.html.count("<strong>Re-embed the corpus.</strong> Of") == 2  # above, and in the tab
         assert "By the judgements, nDCG@10 is" in session.html
-        kept = json.loads(json.dumps(session.at.session_state["relscope.page-settings"].chosen))
-        session.at.session_state["relscope.page-settings"] = _Settings(kept)
+        kept = json.loads(json.dumps(session.session_state["relscope.page-settings"].chosen))
+        session.session_state["relscope.page-settings"] = _Settings(kept)
         session.run()
     session.click("judge.back")
     assert session.html.count("<ol") == 2
@@ -122,10 +112,10 @@ def test_blind_answers_about_texts_replace_the_verdict_and_are_saved(tmp_path):
 
 
 def judge_key(session, key):
-    return next(one.key for one in session.at.button if re.fullmatch(rf"judge\..*-\d+-{key}", one.key or ""))
+    return next(one.key for one in session.button if re.fullmatch(rf"judge\..*-\d+-{key}", one.key or ""))
 
 
-def test_a_press_counts_once_for_the_question_that_was_on_screen(monkeypatch, tmp_path):
+def test_a_press_counts_once_for_the_shown_question(monkeypatch, tmp_path):
     told, kept = [], {}
     monkeypatch.setattr(panel.st, "toast", lambda text, icon: told.append(text))
     monkeypatch.setattr(panel, "save_value", kept.__setitem__)
@@ -135,10 +125,10 @@ def test_a_press_counts_once_for_the_question_that_was_on_screen(monkeypatch, tm
     for answer in (first, replace(first, preferred="other"), second, first):
         panel._keep_answer(setup, "bridge", answer)
     assert panel._saved_answers(setup, "bridge").answers == (first, second)
-    assert told == ["Not counted: this question has its answer. Wait for the next one."] * 2
+    assert len(told) == 2
 
 
-def test_rows_that_are_shifted_start_no_job_and_the_example_is_at_hand(tmp_path, planted, ran_in_place):
+def test_shifted_rows_start_no_job(tmp_path, planted, ran_in_place):
     old, new = planted[0][:2]
     rows = {"old": old.vectors, "new": np.roll(np.asarray(new.vectors), 1, axis=0)}
     session = open_page([save_space(tmp_path / f"{name}.npz", found, "d") for name, found in rows.items()])
@@ -147,7 +137,8 @@ def test_rows_that_are_shifted_start_no_job_and_the_example_is_at_hand(tmp_path,
     assert not ran_in_place
     session.click("migrate.example")
     assert "nDCG@10" in session.html
-    session.at.session_state["migrate.Export adapter"] = True
+    assert not ran_in_place, "bundle its result again: python assets/finished/make_finished.py migration"
+    session.session_state["migrate.Export adapter"] = True
     session.change("number_input", "migrate.rows-960", 2_000_000)
     (verdict,) = re.findall(r'relscope-lead"><strong>(.*?)</strong>', session.html)
     assert verdict.startswith("For 2,000,000 rows: let the new model rank")
@@ -155,7 +146,7 @@ def test_rows_that_are_shifted_start_no_job_and_the_example_is_at_hand(tmp_path,
     assert any("carry out the recommended “cascade" in one.value for one in session.markdown)
 
 
-def test_rows_in_another_order_lead_to_link_and_links_are_used(tmp_path, planted):
+def test_rows_in_another_order_lead_to_link(tmp_path, planted):
     old, new = planted[0][:2]
     order = np.random.default_rng(1).permutation(len(new))
     rows = {"old": old.vectors, "new": np.asarray(new.vectors)[order]}
@@ -170,19 +161,7 @@ def test_rows_in_another_order_lead_to_link_and_links_are_used(tmp_path, planted
     for n_confirmed, told in ((0, "Confirm 25 more of 200"), (60, "No verdict")):
         key = put_pairing(Store(tmp_path / "store"), pairs, [own for own, _ in pairs[:n_confirmed]])
         linked = renamed_spec(specs[1], key, "new · linked")
-        session.at.session_state["relscope.history"] = History(replace(now, spaces=(*specs, linked)))
+        session.session_state["relscope.history"] = History(replace(now, spaces=(*specs, linked)))
         started(session.open("migrate").click("migrate.use-links"))
         assert session.workspace.target == linked
         assert told in session.html + " ".join(one.value for one in session.markdown)
-
-
-def test_the_example_comes_with_relscope():
-    specs = starting_models(bundled_results())
-    spaces = [load(spec) for spec in specs]
-    assert [len(space) for space in spaces] == [960, 960]
-    assert spaces[0].ids.tolist() == spaces[1].ids.tolist()
-    entry = bundled_results().get(TASK.key(spaces))
-    assert entry is not None, "bundle the result again: python assets/finished/make_finished.py migration"
-    result = TASK.read(entry)
-    assert isinstance(result, MigrationResult)
-    assert result.option("bridge").to_keep.low > 0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
@@ -8,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from app.toolbar import session_file
-from app.workspace import Workspace
 from relcore import read_selection
 from relcore.base.records import without_paths
 from relcore.catalog.catalog import load
@@ -23,7 +20,7 @@ def elsewhere(monkeypatch, tmp_path):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
 
-def saved(workspace: Workspace, selection: tuple[str, ...] = ()) -> bytes:
+def saved(workspace, selection=()):
     return session_file(workspace, {spec: load(spec).digest for spec in workspace.spaces}, selection).encode()
 
 
@@ -36,10 +33,8 @@ def test_a_session_file_brings_the_selection_back(make_workspace, make_session, 
     found = read_selection(tmp_path / "session.json")
     assert found.ids == ("r7", "r3")
     assert [found.rows_in(load(spec)).tolist() for spec in workspace.spaces] == [[7, 3], [7, 3]]
-    session = opened(
-        make_session(60).select("r1"),
-        content.replace(b"first120", b"first60").replace(b"second120", b"second60"),
-    )
+    other = content.replace(b"first120", b"first60").replace(b"second120", b"second60")
+    session = opened(make_session(60).select("r1"), other)
     assert session.errors  # the digests are those of other files
     assert session.session_state["relscope.selection"] == ("r1",)
     session = opened(Session(workspace=replace(workspace, k=3)), content)
@@ -47,13 +42,11 @@ def test_a_session_file_brings_the_selection_back(make_workspace, make_session, 
     assert session.workspace == workspace
 
 
-def opened(session: Session, content: bytes) -> Session:
+def opened(session, content):
     return session.upload("session.file", "session.json", content).click("Open the session")
 
 
-def test_a_file_of_the_data_folder_is_found_and_another_content_refused(
-    make_workspace, monkeypatch, tmp_path
-):
+def test_a_file_of_the_data_folder_is_found_unless_changed(make_workspace, monkeypatch, tmp_path):
     workspace = make_workspace()
     content = saved(workspace)
     data = tmp_path / "data" / "vectors"
@@ -71,10 +64,8 @@ def test_a_file_of_the_data_folder_is_found_and_another_content_refused(
 
 def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
     workspace = make_workspace()
-    spaces = tuple(
-        json.dumps({**spec.to_json(), "digest": load(spec).digest}, sort_keys=True)
-        for spec in workspace.spaces
-    )
+    records = [spec.to_json() | {"digest": load(spec).digest} for spec in workspace.spaces]
+    spaces = tuple(json.dumps(one, sort_keys=True) for one in records)
     spec = StudySpec.of(study_of("pruning"), {"spaces": spaces})
     content = json.dumps(without_paths(spec.to_json())).encode()
     assert str(tmp_path.parent).encode() not in content

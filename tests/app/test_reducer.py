@@ -1,13 +1,8 @@
-"""A thousand random clicks: whatever is chosen after whatever else, the workspace stays consistent and
-nothing leaks.
-"""
-
-from __future__ import annotations
+"""Random clicks: whatever is chosen after whatever else, the workspace stays consistent and nothing leaks."""
 
 import dataclasses
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +33,7 @@ from tests.app.conftest import save_space
 CLICKS = 450
 
 
-def flat(workspace: Workspace) -> dict[str, object]:
+def flat(workspace):
     found = {}
     for field in dataclasses.fields(workspace):
         value = getattr(workspace, field.name)
@@ -50,12 +45,12 @@ def flat(workspace: Workspace) -> dict[str, object]:
     return found
 
 
-def changed(before: Workspace, after: Workspace) -> set[str]:
+def changed(before, after):
     old, new = flat(before), flat(after)
     return {name for name in old if old[name] != new[name]}
 
 
-def broken(workspace: Workspace) -> list[str]:
+def broken(workspace):
     lists = [
         workspace.spaces,
         workspace.anchors,
@@ -63,25 +58,21 @@ def broken(workspace: Workspace) -> list[str]:
         workspace.view.pivots,
         *dict(workspace.named_sets).values(),
     ]
-    pinned = set(workspace.pinned) <= set(workspace.anchors)
+    link = to_query(workspace)
     rules = {
         "lists are distinct": all(len(set(one)) == len(one) for one in lists),
         "a name for each set": len(dict(workspace.named_sets)) == len(workspace.named_sets),
-        "source and target are among the spaces": (
-            {workspace.source, workspace.target} <= set(workspace.spaces)
-        ),
-        "only anchors are pinned": pinned,
+        "the pair is among the spaces": {workspace.source, workspace.target} <= set(workspace.spaces),
+        "only anchors are pinned": set(workspace.pinned) <= set(workspace.anchors),
         "not too many anchors": len(workspace.anchors) <= MOST_ANCHORS,
         "settled": reduce(workspace, workspace) is workspace,
         "a session file holds all of it": from_session_file(to_session_file(workspace, {}))[0] == workspace,
-        "a link holds its part": (
-            to_query(from_query(to_query(workspace), Workspace())) == to_query(workspace)
-        ),
+        "a link holds its part": to_query(from_query(link, Workspace())) == link,
     }
     return [rule for rule, holds in rules.items() if not holds]
 
 
-def misfits(workspace: Workspace) -> list[str]:
+def misfits(workspace):
     """What does not fit the rows of the chosen pair; nothing where the two cannot be compared."""
     try:
         pair = compute.matched_pair(workspace.source, workspace.target)
@@ -98,113 +89,95 @@ def misfits(workspace: Workspace) -> list[str]:
 
 @pytest.fixture
 def spaces(tmp_path, make_workspace):
-    """Two spaces of equal rows, one with labels and half of them, and one that shares no row with the
-    others.
-    """
+    """Two spaces of equal rows, one with labels and half of them, and one of other rows."""
     rng = np.random.default_rng(3)
-    ids = np.array([f"r{row}" for row in range(60)])
     labels = np.array(["one", "two", "three"])[np.arange(60) % 3]
-    path = tmp_path / "labelled.npz"
-    np.savez(path, vectors=rng.normal(size=(60, 4)).astype(np.float32), ids=ids, labels=labels)
+    third = save_space(tmp_path / "labelled.npz", rng.normal(size=(60, 4)), labels=labels)
     apart = save_space(tmp_path / "apart.npz", rng.normal(size=(40, 6)), prefix="q")
-    return (*make_workspace().spaces, SpaceSpec("file", str(path)), apart)
+    return (*make_workspace().spaces, third, apart)
 
 
 @pytest.fixture
 def clicks(spaces, monkeypatch):
-    """``history, clicks``: a history in place of a session's, and by name a click with the settings that
-    it may change.
-    """
-    history = History(
-        Workspace(
-            spaces, *spaces[:2], anchors_from="random 20 0", view=replace(Workspace().view, n_nearest=30)
-        )
-    )
+    """``history, clicks``: a history in place of a session's, and by name a click with what it may change."""
+    view = replace(Workspace().view, n_nearest=30)
+    history = History(Workspace(spaces, *spaces[:2], anchors_from="random 20 0", view=view))
     monkeypatch.setattr(session, "history", lambda first=None: history)
     monkeypatch.setattr(session, "notify", lambda text: None)
     monkeypatch.setattr("app.session.messages", SimpleNamespace(toast=lambda text: None))
-    rng = np.random.default_rng(13)
+    rng, rows = np.random.default_rng(13), [f"r{row}" for row in range(120)]
 
-    def some(values, most=4):
-        values = list(values)
-        return (
-            tuple(values[place] for place in rng.integers(len(values), size=rng.integers(0, most + 1)))
-            if values
-            else ()
-        )
+    def now():
+        return history.present
 
     def one(values):
         values = list(values)
         return values[rng.integers(len(values))]
 
-    def rows():
-        return [f"r{row}" for row in range(120)]
+    def some(values, most=4):
+        return tuple(one(values) for _ in range(rng.integers(0, most + 1))) if len(values) else ()
 
-    def among_rows(spec):
-        return [one for one in rows() if one in compute.load_space(spec).index]
+    def pair_of():
+        return compute.matched_pair(now().source, now().target)
 
     def choose_anchors():
-        pair = compute.matched_pair(history.present.source, history.present.target)
-        widgets.choose_anchors(pair, one(STRATEGIES), int(rng.integers(1, 50)), int(rng.integers(3)))
+        widgets.choose_anchors(pair_of(), one(STRATEGIES), int(rng.integers(1, 50)), int(rng.integers(3)))
 
-    def choose_pivots():
-        pair = compute.matched_pair(history.present.source, history.present.target)
-        session.edit_spec("pivots", "view", pivots=some(pair.ids, 5))
+    def add_anchors():
+        session.add_anchors(some([one for one in rows if one in compute.load_space(now().source).index]))
 
     def remove_space():
-        gone = one(history.present.spaces)
-        session.edit("remove", spaces=tuple(spec for spec in history.present.spaces if spec != gone))
+        gone = one(now().spaces)
+        session.edit("remove", spaces=tuple(spec for spec in now().spaces if spec != gone))
+
+    def save_set():
+        session.edit("save", named_sets=(*now().named_sets, (one("abc"), some(now().anchors))))
+
+    def use_set():
+        session.set_anchors("use", one((*dict(now().named_sets).values(), ())))
 
     def reopen():
-        session.set_workspace("open", from_session_file(to_session_file(history.present, {}))[0])
+        session.set_workspace("open", from_session_file(to_session_file(now(), {}))[0])
 
     def foreign_pivots():
-        content = json.loads(to_session_file(history.present, {}))
-        content["session"]["view"]["pivots"] = ["nowhere", one(rows())]
-        content["session"]["anchors"] = [*history.present.anchors, "lost"]
+        content = json.loads(to_session_file(now(), {}))
+        content["session"]["view"]["pivots"] = ["nowhere", one(rows)]
+        content["session"]["anchors"] = [*now().anchors, "lost"]
         session.set_workspace("open", from_session_file(json.dumps(content))[0])
 
-    def spec(field: str, name: str, values) -> tuple[Callable, set[str]]:
-        return lambda: session.edit_spec(name, field, **{name: one(values)}), {f"{field}.{name}"}
+    def field(name, values):
+        return lambda: session.edit(name, **{name: one(values)}), {name}
+
+    def spec(field, name, values, changes=()):
+        return lambda: session.edit_spec(name, field, **{name: one(values)}), {f"{field}.{name}", *changes}
+
+    def choose_space():
+        widgets.choose_space(one(("source", "target")), one(now().spaces))
+
+    def choose_pivots():
+        session.edit_spec("pivots", "view", pivots=some(pair_of().ids, 5))
 
     anchors = {"anchors", "anchors_from", "pinned"}
     view = {"view.pivots", "view.color_by", "view.everything"}
     pair = {"source", "target"} | anchors | view
-    everything = set(flat(history.present))
+    everything = set(flat(now()))
     return history, {
-        "choose a space": (
-            lambda: widgets.choose_space(one(("source", "target")), one(history.present.spaces)),
-            pair,
-        ),
-        "swap": (lambda: session.compare("swap", *history.present.models[1::-1]), pair),
-        "add a space": (
-            lambda: session.edit("load", spaces=(*history.present.spaces, one(spaces))),
-            {"spaces"},
-        ),
+        "choose a space": (choose_space, pair),
+        "swap": (lambda: session.compare("swap", *now().models[1::-1]), pair),
+        "add a space": (lambda: session.edit("load", spaces=(*now().spaces, one(spaces))), {"spaces"}),
         "remove a space": (remove_space, {"spaces"} | pair),
         "choose anchors": (choose_anchors, anchors),
-        "add anchors": (lambda: session.add_anchors(some(among_rows(history.present.source))), anchors),
-        "remove anchors": (lambda: session.remove_anchors(some(history.present.anchors, 9)), anchors),
-        "remove all": (lambda: session.remove_anchors(history.present.anchors), anchors),
-        "pin": (lambda: session.pin_anchors(some(rows())), {"pinned"}),
-        "unpin": (lambda: session.unpin_anchors(some(history.present.pinned)), {"pinned"}),
-        "save a set": (
-            lambda: session.edit(
-                "save", named_sets=(*history.present.named_sets, (one("abc"), some(history.present.anchors)))
-            ),
-            {"named_sets"},
-        ),
-        "use a set": (
-            lambda: session.set_anchors("use", one((*dict(history.present.named_sets).values(), ()))),
-            anchors,
-        ),
-        "pivots": (choose_pivots, {"view.pivots"} | view),
+        "add anchors": (add_anchors, anchors),
+        "remove anchors": (lambda: session.remove_anchors(some(now().anchors, 9)), anchors),
+        "remove all": (lambda: session.remove_anchors(now().anchors), anchors),
+        "pin": (lambda: session.pin_anchors(some(rows)), {"pinned"}),
+        "unpin": (lambda: session.unpin_anchors(some(now().pinned)), {"pinned"}),
+        "save a set": (save_set, {"named_sets"}),
+        "use a set": (use_set, anchors),
+        "pivots": (choose_pivots, view),
         "nearest": spec("view", "n_nearest", (1, 5, 30, 130)),
-        "show": (lambda: session.edit_spec("show", "view", everything=one((True, False))), view),
-        "colour": (
-            lambda: session.edit_spec("colour", "view", color_by=one(("pivots", "labels", *NUMBERS))),
-            view,
-        ),
+        "show": spec("view", "everything", (True, False), view),
+        "colour": spec("view", "color_by", ("pivots", "labels", *NUMBERS), view),
         "show anchors": spec("view", "show_anchors", (True, False)),
         "method": spec("reduction", "method", REDUCTIONS),
         "fit": spec("reduction", "fit", ("first", "apart")),
@@ -215,15 +188,9 @@ def clicks(spaces, monkeypatch):
         "similarity": spec("projection", "similarity", SIMILARITIES),
         "centre": spec("projection", "center", (True, False)),
         "inverse": spec("inversion", "method", ("pruned", "ridge", "whitened")),
-        "panes": (
-            lambda: session.edit("panes", panes=("absolute", one(("relative", "whitened")))),
-            {"panes"},
-        ),
-        "k": (lambda: session.edit("k", k=one((1, 10, 200))), {"k"}),
-        "convention": (
-            lambda: session.edit("convention", convention=one(("paper", "mutual"))),
-            {"convention"},
-        ),
+        "panes": field("panes", [("absolute", other) for other in ("relative", "whitened")]),
+        "k": field("k", (1, 10, 200)),
+        "convention": field("convention", ("paper", "mutual")),
         "undo": (history.undo, everything),
         "redo": (history.redo, everything),
         "open its session file": (reopen, set()),
@@ -248,8 +215,7 @@ def test_random_clicks_keep_the_workspace_consistent(clicks):
         assert not misfits(history.present), (trail, misfits(history.present))
         assert changed(before, history.present) <= may_change, trail
     assert set(made) == set(by_name)
-    steps = 0
-    end = history.present
+    steps, end = 0, history.present
     while history.undo_step is not None:
         history.undo()
         steps += 1
@@ -271,9 +237,8 @@ def test_what_a_change_leads_to(spaces):
     assert reduce(before, replace(before, spaces=())).spaces == Workspace().spaces
     filtered = replace(before, look=MapLook(filter=(Condition("labels", ("one",)),)))
     assert reduce(filtered, replace(filtered, target=third)).look.filter == ()
-    assert (
-        reduce(before, replace(filtered, target=third)).look.filter == filtered.look.filter
-    )  # it brings its own
+    # A change that brings a filter of its own keeps it.
+    assert reduce(before, replace(filtered, target=third)).look.filter == filtered.look.filter
     assert from_query(to_query(filtered), before).look.filter == filtered.look.filter
     three = replace(before, others=(third,))
     assert reduce(before, three) is three

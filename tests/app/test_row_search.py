@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -46,11 +44,11 @@ def test_ids_come_before_labels_and_these_before_texts(query, best):
         *({"row": row, "pair": "p"} for row in (-1, 5, True, 1.0, "1")),
     ],
 )
-def test_a_click_that_is_not_on_a_row_of_this_pair_is_ignored(sent):
+def test_a_click_on_no_row_is_ignored(sent):
     assert read_pick(sent, "p", 5) is None
 
 
-def test_a_click_on_a_row_of_this_pair_is_its_number():
+def test_a_click_on_a_row_is_its_number():
     assert read_pick({"row": 4, "pair": "p"}, "p", 5) == 4
 
 
@@ -61,7 +59,7 @@ def test_a_query_is_a_text_of_limited_length(state, query):
     assert read_query(state) == query
 
 
-def test_a_query_is_encoded_by_the_models_at_hand_or_compared_with_the_texts(tmp_path):
+def test_a_query_is_encoded_or_compared_with_texts(tmp_path):
     rng = np.random.default_rng(0)
     texts = np.array([f"the {kind} number {row}" for row in range(30) for kind in ("dog", "cat")])
     first, second = (
@@ -109,7 +107,7 @@ const enter = () => input.heard.keydown({ key: "Enter", stopPropagation() {}, pr
         ("type('win'); enter(); type('wine'); draw('win', 'r0'); draw('wine', 'r1');", ["win"]),
     ],
 )
-def test_enter_takes_the_first_answer_to_what_is_typed_also_if_it_comes_later(steps, told):
+def test_enter_takes_the_first_answer_also_if_late(steps, told):
     script = (Path(search.__file__).parents[1] / "components" / "row_search.js").read_text(encoding="utf-8")
     program = script.replace("export default function", "function box") + PAGE + steps
     program += "process.stdout.write(JSON.stringify(told)); process.exit();"

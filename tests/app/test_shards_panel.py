@@ -3,7 +3,6 @@ import shlex
 import numpy as np
 import pytest
 
-from app import jobs
 from relcore.base.access import DATA, ENVIRONMENT, OPENED
 from relcore.catalog.catalog import load
 from relcore.cli import main
@@ -16,14 +15,7 @@ RNG = np.random.default_rng(7)
 A = RNG.normal(size=(N, 6)).astype(np.float32)
 B = (A @ RNG.normal(size=(6, 5))).astype(np.float32)
 IDS = [f"w{row:05}" for row in range(N)]
-
-
-@pytest.fixture(autouse=True)
-def own_queue():
-    jobs.whole_queue.clear()
-    yield
-    jobs.whole_queue().close()
-    jobs.whole_queue.clear()
+pytestmark = pytest.mark.usefixtures("queue")
 
 
 @pytest.fixture
@@ -49,9 +41,8 @@ def test_two_folders_are_sampled_by_jobs_and_compared(page, folders, ran_in_plac
     page.click("shards.draw")
     assert ran_in_place == ["Sample of vectors a", "Sample of vectors-b"]
     workspace = page.workspace
-    assert [(one.source, one.name) for one in (workspace.source, workspace.target)] == [
-        ("sample", one) for one in folders
-    ]
+    ends = [(one.source, one.name) for one in (workspace.source, workspace.target)]
+    assert ends == [("sample", one) for one in folders]
     source, target = load(workspace.source), load(workspace.target)
     assert len(source) == len(target) == SMALL
     assert set(source.ids) == set(target.ids)
@@ -76,9 +67,7 @@ def test_a_shared_app_opens_folders_of_its_data_only(page, folders, tmp_path, tm
 
 
 def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_store):
-    monkeypatch.setattr(
-        "os.execve", lambda path, arguments, environment: monkeypatch.setenv(OPENED, environment[OPENED])
-    )
+    monkeypatch.setattr("os.execve", lambda *given: monkeypatch.setenv(OPENED, given[2][OPENED]))
     monkeypatch.setattr(operations, "MOST_ROWS", 2000)
     assert main(["app", *folders, "--sample", "500"]) == 0
     session = Session()

@@ -2,7 +2,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app import panes, session
 from app.start import story
@@ -15,7 +14,7 @@ from relcore.represent.translation import ProjectionSpec, represent
 from relcore.runs.store import Store
 from relcore.scores.comparison import LIVE_QUERIES, held_out, score_pair
 from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
-from tests.app.conftest import MAIN
+from tests.app.conftest import Session
 
 
 @pytest.fixture(scope="module")
@@ -24,31 +23,13 @@ def words():
 
 
 def top1(pair, form, anchors=()):
-    """By the core alone: the share of queries that are their own nearest neighbour, as a score."""
     split = held_out(pair, anchors, form)
     rows = represent(pair, form, anchors, ProjectionSpec())
     return score_pair(*rows, split, k=10, n_queries=LIVE_QUERIES, metrics=("mrr",))["mrr"]
 
 
-def opened(**query):
-    at = AppTest.from_file(MAIN, default_timeout=300)
-    at.query_params.update(query)
-    return run(at)
-
-
-def run(at):
-    at.run()
-    assert not at.exception, [error.value for error in at.exception]
-    return at
-
-
-def click(at, key):
-    at.button(key=key).click()
-    return run(at)
-
-
-def page(at):
-    return "\n".join(block.value for block in at.html)
+def opened(state=None, **query):
+    return Session(query, place=(), state=state)
 
 
 def shown(score):
@@ -57,47 +38,43 @@ def shown(score):
 
 def test_the_first_screen_shows_what_the_core_finds(words):
     at = opened()
-    text = page(at)
+    text = at.html
     anchors = select_anchors(words.source, 300, "random", random_state=0)
     absolute, relative = top1(words, "absolute"), top1(words, "relative", anchors)
     assert absolute.top1 < 0.01 < 0.8 < relative.top1
     for score in (absolute, relative):
         assert f'<div class="relscope-told">{shown(score)}' in text
-    places = {button.key: button for button in at.button if button.key.startswith("start.")}
-    assert set(places) == {
-        f"start.{one}" for one in ("data", "story", "present", "explore", "stitch", "migrate")
+    places = [key for key in at.keys if (key or "").startswith("start.")]
+    assert {*places} == {
+        f"start.{one}" for one in ["data", "story", "present", "explore", "stitch", "migrate"]
     }
-    assert "Explore</h2>" in page(click(at, "start.explore"))
+    assert "Explore</h2>" in at.click("start.explore").html
 
 
-def test_every_step_has_an_address_and_keys_lead_on_and_back():
-    at = click(opened(), "start.story")
+def test_every_step_has_an_address_and_keys():
+    at = opened().click("start.story")
     for number, step in enumerate(story.STEPS[:-1], 1):
         assert at.query_params["step"] == str(number)
-        assert f"{number} · {step.title}" in page(at)
+        assert f"{number} · {step.title}" in at.html
         assert f"Exercise: {step.question}" in [one.proto.popover.label for one in at.get("popover")]
         keys = {key: at.button(key=key).proto.shortcut for key in ("story.back", "story.next")}
         assert keys == {"story.back": "left" if number > 1 else "", "story.next": "right"}
-        click(at, "story.next")
+        at.click("story.next")
     assert at.button(key="story.next").label == "To the start"
     assert not at.button(key="story.next").proto.shortcut  # a key would leave the story
-    click(at, "story.back")
-    assert at.query_params["step"] == "5"
-    assert click(at, "story.step-2").query_params["step"] == "2"
+    assert at.click("story.back").query_params["step"] == "5"
+    assert at.click("story.step-2").query_params["step"] == "2"
 
 
-def test_what_is_selected_in_explore_plays_no_part_in_the_story(words, monkeypatch):
+def test_a_selection_plays_no_part_in_the_story(words, monkeypatch):
     drawn = []
     monkeypatch.setattr(panes, "linked_scatter", lambda *_, selected, **__: drawn.append(len(selected)))
-    at = AppTest.from_file(MAIN, default_timeout=300)
-    at.query_params["step"] = "3"
-    at.session_state[session._SELECTION] = tuple(words.ids[:300])
-    run(at)
+    opened({session._SELECTION: tuple(words.ids[:300])}, step="3")
     assert drawn
     assert not any(drawn)
 
 
-def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_level(words):
+def test_each_failure_has_the_cores_score_or_chance_level(words):
     at = opened(step="5")
     usual = tuple(select_anchors(words.source, story.SOME, "random", random_state=0))
     pairs = {
@@ -108,19 +85,17 @@ def test_each_failure_has_the_cores_score_and_what_cannot_match_is_at_chance_lev
     assert set(pairs) < set(story.CASES)
     found = {}
     for name, (pair, anchors) in pairs.items():
-        at.button_group(key="story.case").set_value(name)
         found[name] = top1(pair, "relative", anchors)
-        assert f"{shown(found[name])} <span>of the words" in page(run(at)), name
+        assert f"{shown(found[name])} <span>of" in at.change("button_group", "story.case", name).html, name
     assert found["50 anchors"] > 0.3
     for name in ("Wrong pairs", "Unrelated data"):
         assert found[name].null.low <= found[name] <= found[name].null.high
 
 
 def test_stitched_networks_answer_as_the_core_does():
-    """A scan that is encoded again on the page has the answers of its stored row."""
     at = opened(step="6")
-    at.button_group(key="story.digit").set_value("4")
-    shown = re.findall(r"</span><b>(.*?)</b><small>(.*?)</small>", page(run(at)))
+    at.change("button_group", "story.digit", "4")
+    shown = re.findall(r"</span><b>(.*?)</b><small>(.*?)</small>", at.html)
     specs = example_spaces("digits", Store().finished)[0][1:3]
     shared = share_rows([load(spec) for spec in specs])
     tested = held_out_ids(specs, shared.spaces, shared.ids)
@@ -132,7 +107,7 @@ def test_stitched_networks_answer_as_the_core_does():
     assert shown == [(shared.classes[one.argmax()], percent(one.max())) for one in expected]
 
 
-def test_the_card_of_a_new_model_opens_the_example_beside_an_own_pair(make_session):
+def test_the_card_of_a_new_model_opens_the_example(make_session):
     session = make_session(place=("start",)).click("start.migrate-own")
     assert not session.workspace.example
     shown = session.open("start").click("start.migrate").workspace

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -10,31 +8,21 @@ from app import results
 from app.stitch.panel import largest_family
 from app.workspace import Workspace
 from relcore.base.numbers import short
-from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.catalog import load
 from relcore.runs.jobs import JobQueue
 from relcore.stitch.stitching import StitchSpec, stitch_matrix
-from tests.app.conftest import Session
+from tests.app.conftest import Session, save_space
 
 CLASSES = ("cat", "dog", "fox")
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """Small as it is, all is stitched in place, however many random states there are."""
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 60.0)
-
-
-def labelled(path, vectors, labels, prefix="r") -> SpaceSpec:
-    ids = np.array([f"{prefix}{row}" for row in range(len(vectors))])
-    np.savez(path, vectors=vectors.astype(np.float32), ids=ids, labels=np.asarray(labels, dtype=str))
-    return SpaceSpec("file", str(path))
 
 
 @pytest.fixture
 def make_encoders(tmp_path):
-    """``make_encoders(widths) -> specs``: files of 240 rows of three classes, each a turned and noisy
-    version of one space.
-    """
 
     def make(widths=(8, 8, 12), labels=None, prefix="r", name="encoder"):
         rng, numbers = np.random.default_rng(0), np.arange(240) % 3
@@ -42,32 +30,22 @@ def make_encoders(tmp_path):
         labels = np.array(CLASSES)[numbers] if labels is None else labels
         turns = [np.linalg.qr(rng.normal(size=(width, width)))[0][:8] for width in widths]
         rows = [points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1])) for turn in turns]
-        return [labelled(tmp_path / f"{name}{i}.npz", X, labels, prefix) for i, X in enumerate(rows)]
+        return [save_space(tmp_path / f"{name}{i}.npz", X, prefix, labels=labels) for i, X in enumerate(rows)]
 
     return make
 
 
-def session_on(specs, **changes) -> Session:
+def session_on(specs, **changes):
     return Session(None, Workspace(tuple(specs), *specs[:2], **changes), ("connect", "Stitch"))
 
 
-def figure(session: Session, number: int = 0) -> dict:
-    charts = [element for element in session.main if element.type == "plotly_chart"]
-    return json.loads(charts[number].proto.spec)
-
-
-def table(session: Session, column: str):
-    """The table with this column: those that nothing can be selected in have no key in AppTest."""
-    return next(shown.value for shown in session.at.dataframe if column in shown.value)
-
-
-def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(make_session, monkeypatch):
+def test_without_labelled_spaces_an_example_is_shown(make_session, monkeypatch):
     monkeypatch.setattr(JobQueue, "submit", None)
     monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
     session = make_session()
     before = session.workspace
     session.open("connect", "Stitch").change("segmented_control", "stitch.example", "sentences")
-    summary = table(session, "knows").set_index("method")
+    summary = session.table_with("knows").set_index("method")
     assert summary.chance.iloc[0] == pytest.approx(0.07, abs=0.02)
     assert summary.stitched["relative, whitened"] > summary.own.iloc[0] - 0.2
     assert session.workspace == before
@@ -78,8 +56,8 @@ def test_every_number_is_the_cores(make_encoders):
     session = session_on(specs)
     expected = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24))
     mean, _ = expected.matrix("relative")
-    assert all(f'"{short(value)}"' in json.dumps(figure(session)["data"]) for value in mean.ravel())
-    summary = table(session, "knows")
+    assert all(f'"{short(value)}"' in json.dumps(session.charts[0]["data"]) for value in mean.ravel())
+    summary = session.table_with("knows")
     np.testing.assert_allclose(summary["stitched"], expected.summary().query("metric == 'accuracy'").stitched)
     assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
 
@@ -87,16 +65,14 @@ def test_every_number_is_the_cores(make_encoders):
 def test_a_cell_opens_its_confusion(make_encoders):
     specs = make_encoders()
     session = session_on(specs)
-    session.at.session_state["stitch.pair"] = True
-    session.at.session_state["stitch.cell-method"] = "relative"
-    session.at.session_state["stitch.cell-encoder"] = 0
-    session.at.session_state["stitch.cell-head"] = 2
+    cell = {"pair": True, "cell-method": "relative", "cell-encoder": 0, "cell-head": 2}
+    for name, value in cell.items():
+        session.session_state[f"stitch.{name}"] = value
     session.run()
     settings = replace(StitchSpec().settings, delta=0.65)
     result = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24, settings=settings))
     confusion = result.confusion("relative", 0, 2)
-    shown = figure(session, 1)
-    texts = shown["data"][1]["hovertext"]
+    texts = session.charts[1]["data"][1]["hovertext"]
     assert [int(text.split("<br>")[-1].split()[0]) for text in texts] == confusion.ravel().tolist()
 
 
@@ -109,7 +85,5 @@ def test_encoders_of_two_datasets_do_not_mix_by_default(make_encoders):
 def test_encoders_that_do_not_fit_say_so(make_encoders):
     specs = [make_encoders((8,))[0], make_encoders((8,), name="other", prefix="s")[0]]
     session = session_on(specs)
-    (chooser,) = [one for one in session.at.multiselect if one.key.startswith("stitch.encoders")]
-    chooser.set_value(specs)
-    session.run()
+    session.change("multiselect", "stitch.encoders", specs)
     assert any("expected rows that all encoders share" in error for error in session.errors), session.errors

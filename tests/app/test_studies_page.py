@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.jobs import whole_queue
 from app.studies import panel
+from relcore.studies.papers import load_rows
 from relcore.studies.study import StudyProgress, StudyRuns, StudySpec, study_of
 
 
@@ -23,7 +24,7 @@ def page(first_start):
     return first_start.open("research", "Studies")
 
 
-def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
+def test_a_first_start_shows_a_finished_study(first_start):
     study = study_of(first_start.session_state["studies.kind"])
     assert not first_start.radio  # the topic has one question
     runs = StudyRuns(study, StudySpec.of(study))
@@ -81,7 +82,7 @@ def test_runs_that_were_stopped_here_can_be_resumed(first_start):
     assert again.label.startswith("Resume: 1 of 60 runs done · about")
 
 
-def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):
+def test_a_study_file_opens_its_choices(page):
     study = study_of("similarity-performance")
     record = StudySpec.of(study, {"n_runs": 30, "similarity": "centred"}).to_json()
     page.upload("studies.upload", "mine.json", json.dumps(record).encode()).click("studies.open-file")
@@ -93,3 +94,49 @@ def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):
     ):
         page.upload("studies.upload", "bad.json", content.encode()).click("studies.open-file")
         assert any(told in error for error in page.errors)
+
+
+@pytest.fixture
+def papers(make_session, monkeypatch):
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
+    whole_queue.clear()
+    yield make_session(place=("research", "Papers"))
+    whole_queue().close()
+    whole_queue.clear()
+
+
+def open_row(papers, row):
+    papers.session_state[f"papers.open-{row}"] = True
+    return papers.run()
+
+
+def test_rows_are_lines_and_open_ones_show_what_fails(papers):
+    assert len(papers.expander) == len(load_rows())
+    assert "Table 1** · Word embeddings · :green[holds]" in papers.expander[0].label
+    assert "<table" not in papers.html
+    assert open_row(papers, "relative-table-1").html.count('class="relscope-papers ') > 1
+    for asked, n in (("table 1", 3), ("of the pruned inverse", 2), ("no such words", 0)):
+        assert len(papers.change("text_input", "papers.search", asked).expander) == n
+    papers.change("text_input", "papers.search", "")
+    line = next(one for one in papers.expander if one.label.startswith("**Table 5** ·"))
+    assert "comparisons" not in line.label
+    summaries = open_row(papers, "relative-table-5").html.split("<summary>")[1:]
+    assert sum("✗" in one.partition("</summary>")[0] for one in summaries) == 2
+
+
+def test_a_study_opens_its_row_and_the_row_its_study(papers):
+    open_row(papers, "inverse-figure-3")
+    assert any(
+        text.value.startswith("**The study δ × ω of the pruned inverse:**") for text in papers.markdown
+    )
+    papers.click("papers.explore-inverse-figure-3-pruning")
+    assert papers.session_state["studies.kind"] == "pruning"
+    papers.click("studies.row-inverse-figure-3")
+    assert papers.session_state["research.tab"] == "Papers"
+    assert [line.label.startswith("**Figure 3**") for line in papers.expander] == [True]
+
+
+def test_explore_opens_the_words_with_the_numbers_of_their_table(papers):
+    open_row(papers, "relative-table-1").click("papers.explore-relative-table-1")
+    opened = papers.session_state["relscope.history"].present
+    assert (len(opened.anchors), opened.anchors_from, opened.k) == (300, "random 300 0", 10)

@@ -1,5 +1,3 @@
-"""A server of the app with a store of its own, and the Chromium that looks at it."""
-
 from __future__ import annotations
 
 import json
@@ -9,7 +7,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -81,23 +78,3 @@ def wait_until_healthy(process: subprocess.Popen, url: str) -> None:
         except OSError:
             time.sleep(0.1)
     raise SystemExit(f"the app ended with code {process.returncode} before it was up")
-
-
-def resident(pid: int) -> float:
-    """Megabytes that a process and its descendants have in memory."""
-    children: dict[int, list[int]] = defaultdict(list)
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
-        children[parent].append(int(status.parent.name))
-    total, waiting = 0, [pid]
-    while waiting:
-        one = waiting.pop()
-        waiting += children[one]
-        try:
-            total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        except OSError:
-            continue
-    return total / 1e6

@@ -50,7 +50,6 @@ APP = "relcore app --no-browser --port={port} "
 
 @pytest.fixture(scope="session")
 def demo(serve):
-    """The address of the linked panes alone in Streamlit."""
     settings = "--server.port={port} --server.headless=true --server.fileWatcherType=none"
     command = (
         f"streamlit run tests/browser/demo_linked_scatter.py {settings} --browser.gatherUsageStats=false"
@@ -84,7 +83,6 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def app(serve, store):
-    """The address of the app, which opens on the bundled words."""
     return serve(f"{APP} --no-token", RELSCOPE_STORE=str(store), RELSCOPE_DATA="")
 
 

@@ -119,7 +119,6 @@ def events(page, count):
 
 
 def settle(page):
-    """Wait until Streamlit has been at rest for a quarter of a second."""
     page.evaluate(SETTLED)
 
 
@@ -142,7 +141,6 @@ def at_rest(page, selector=ROOT):
 
 
 def opened(page, url, size=(1440, 1000)):
-    """The address once its panes are drawn and at rest."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.goto(url)
     page.wait_for_selector(f"{ROOT}[data-drawn]")
@@ -157,7 +155,6 @@ def keys(page, *pressed):
 
 
 def says(page, name):
-    """What the panes say of themselves."""
     return page.get_attribute(ROOT, f"data-{name}")
 
 
@@ -172,14 +169,12 @@ def wait_for_other(page, name, before):
 
 
 def unchanged(page, drawn):
-    """Of each pane, whether it is drawn as it was."""
     return [
         now == before for now, before in zip(says(page, "drawn").split("-"), drawn.split("-"), strict=True)
     ]
 
 
 def hear(page):
-    """Listen from now on for what an anchor in the hand brings about."""
     page.evaluate(
         """root => {
           window.heard = [];
@@ -203,12 +198,10 @@ def hold_star(page, pane=2):
 
 
 def wait_for(page, name, value):
-    """Wait until the panes say this of themselves."""
     page.wait_for_selector(f"{ROOT}[data-{name}='{value}']")
 
 
 def pixels(page, pane):
-    """A copy of what the pane shows, as one string."""
     return page.evaluate("pane => document.querySelectorAll('.ls-points')[pane].toDataURL()", pane)
 
 
@@ -220,7 +213,6 @@ def picture(page, selector, pane):
 
 
 def star(page, pane, number):
-    """The middle of an anchor's star on the page."""
     box = page.locator(".ls-plot").nth(pane).locator(".ls-star").nth(number - 1).bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
@@ -251,7 +243,6 @@ def inside(page, steps):
 
 
 def over(page, pane):
-    """Move the pointer over the pane."""
     box = page.locator(".ls-plot").nth(pane).bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.4)
 
@@ -276,6 +267,5 @@ def hover(page, pane, x, y):
 
 
 def chip(page, name):
-    """A class in the legend, and the number of its rows."""
     entry = page.locator(".ls-chip", has_text=name)
     return entry, int(re.search(r"(\d+) points", entry.get_attribute("title"))[1])

@@ -1,5 +1,3 @@
-"""The camera of *Try it*, in a Chromium whose camera is a file."""
-
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +24,6 @@ MOUNT = """async ([script, most]) => {
 
 @pytest.fixture
 def camera(tmp_path, browser, demo):
-    """A page with a camera that sees a bright square in the middle of the left half of the dark."""
     seen = np.full((240, 320), 30, dtype=np.uint8)
     seen[80:160, 60:140] = 220
     frame = seen.tobytes() + bytes([128]) * (160 * 120 * 2)

@@ -189,7 +189,6 @@ ROWS = 200
 
 
 def new_widget(name="row"):
-    """Two panes of rows with these names; the second depends on the anchors."""
 
     def draw(anchors):
         rng, cloud = np.random.default_rng(len(anchors)), np.random.default_rng(0).normal(size=(ROWS, 2))
@@ -330,7 +329,7 @@ HELD = """() => {
 }"""
 
 
-def test_a_click_or_a_hover_on_a_row_means_nothing_among_other_rows(page, widget):
+def test_a_click_means_nothing_among_other_rows(page, widget):
     shown(page, widget)
     page.evaluate(HELD)
     page.mouse.click(*star(page, 0, 2))

@@ -45,7 +45,7 @@ def stop(page):
 
 
 @pytest.mark.slow
-def test_a_job_outlives_pages_and_reloads_and_is_stopped_and_repeated(encoding):
+def test_a_job_outlives_pages_and_reloads(encoding):
     page = encoding
     begin(page)
     first = epoch(page)

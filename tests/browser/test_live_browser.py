@@ -128,7 +128,7 @@ def test_three_models_are_hovered_dragged_and_zoomed_as_one(page, own):
     wait_for(page, "panes", 2)
 
 
-def test_a_star_is_taken_once_the_channel_is_known_or_says_why_not(panes):
+def test_a_star_is_taken_or_says_why_not(panes):
     page, two = panes, scene(300, panes=2)
     draw(page, two)
     page.mouse.move(*star(page, 0, 1))
@@ -199,7 +199,7 @@ def test_in_the_story_keys_move_anchors_and_no_step(page, app):
 
 
 @pytest.mark.slow
-def test_the_map_follows_a_slider_and_the_release_is_one_step(page, app):
+def test_the_map_follows_a_slider(page, app):
     hear(opened(page, f"{app}/invert?inverse=forward,pruned,8,0.5,1.0,0&anchors=random,60,0"))
     value = page.locator(".st-key-invert-delta [data-testid='stSliderThumbValue']")
     track, thumb = (value.locator(of).bounding_box() for of in ("../..", ".."))

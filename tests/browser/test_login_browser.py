@@ -31,13 +31,11 @@ def locked(serve, tmp_path_factory):
 
 @pytest.fixture
 def other_port(tmp_path):
-    """The address of another server of this host."""
     with serving(partial(SimpleHTTPRequestHandler, directory=tmp_path)) as (_, address):
         yield address.replace("127.0.0.1", "localhost")
 
 
 def opened(page):
-    """The address, once the server has sent the page's title by the WebSocket."""
     page.wait_for_selector("h2.relscope-unseen", state="attached")
     return page.url
 

@@ -9,7 +9,7 @@ SIZES = [ZOOMED, (1440, 900), (1440, 1000), (1280, 720), (1920, 1080), (390, 844
 
 
 @pytest.mark.slow
-def test_a_filter_acts_at_once_and_comes_back_with_the_link(page, own):
+def test_a_filter_comes_back_with_the_link(page, own):
     url, _ = own
     opened(page, f"{url}/explore?panes=own&all=1")
     page.locator("[data-tool=filter]").click()

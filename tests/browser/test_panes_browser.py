@@ -102,7 +102,7 @@ def test_each_pane_keeps_its_zoom_until_they_are_linked(page):
     wait_for(page, "views", "[[0,0,1],[0,0,1],[0,0,1],[0,0,1]]")
 
 
-def test_an_anchor_more_paints_one_star_per_pane_and_no_points(context):
+def test_an_anchor_more_paints_one_star_per_pane(context):
     page = context.new_page()
     page.add_init_script("""[window.drawn, window.relscopePoints] = [[0, 0, 0, 0], "page"];
         const [card, canvas] = [WebGL2RenderingContext.prototype, CanvasRenderingContext2D.prototype];
@@ -267,7 +267,7 @@ def test_names_come_with_zoom_and_never_touch_each_other(page):
     assert events(page, 1) == [{"kind": "named", "named": False}]
 
 
-def test_names_cover_no_star_and_no_only_rows_of_a_class(page):
+def test_names_cover_no_star_and_no_class(page):
     rng = np.random.default_rng(0)
     classes, cloud = np.repeat([0, 1, 2], [200, 12, 2]), rng.normal(size=(214, 2))
     cloud[200:212] = [0.1, 0.1] + rng.normal(size=(12, 2)) * 0.02  # small enough to be hidden by a name
@@ -360,7 +360,6 @@ def test_anchors_are_hidden_and_sized(page):
 
 
 def hovers(n, side):
-    """A long sentence and a note per row, and pictures: red is the row by 20, green what is left."""
     texts = joined_texts([f"This is what word {i} said, at length. " * 8 for i in range(n)])
     notes = joined_texts([f"{i} times" for i in range(n)])
     sheet = make_sheet((Image.new("RGB", (side, side), (i // 20, i % 20 * 12, 128)) for i in range(n)), n)

@@ -1,5 +1,3 @@
-"""relscope adapt, and vector indexes where other commands take spaces."""
-
 import numpy as np
 import pytest
 

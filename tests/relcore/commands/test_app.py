@@ -1,5 +1,3 @@
-"""relscope app: Streamlit is started on the spaces that were named; what is wrong is said before."""
-
 import json
 import os
 import sys
@@ -17,7 +15,6 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def started(monkeypatch):
-    """What would have been started, as (arguments, environment)."""
     calls = []
     monkeypatch.setattr(
         os, "execve", lambda _, arguments, environment: calls.append((arguments, environment))

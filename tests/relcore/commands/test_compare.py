@@ -1,5 +1,3 @@
-"""compare: the numbers of the Compare page, whatever the format."""
-
 import json
 from io import StringIO
 
@@ -8,12 +6,16 @@ import pandas as pd
 import pytest
 
 from app import compute
+from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.represent.similarity import select_anchors
-from relcore.represent.translation import REPRESENTATIONS, ProjectionSpec
+from relcore.files.reading import load_space, write_space
+from relcore.invert.inversion import InversionSpec, invert_pair
+from relcore.represent.similarity import RelativeProjection, select_anchors
+from relcore.represent.translation import REPRESENTATIONS, MethodSettings, ProjectionSpec
 from relcore.scores.comparison import LIVE_QUERIES, class_labels, score_forms, score_table
-from relcore.spaces.space import match
+from relcore.spaces.space import LatentSpace, match
+from relcore.stitch.stitching import StitchSpec, printed_summary, stitch_matrix
 
 
 @pytest.fixture
@@ -82,3 +84,71 @@ def test_numbers_beside_a_numbered_run_are_no_dimensions(capsys, tmp_path):
     out, err = capsys.readouterr()
     assert err == "relscope: a.csv: 'price' left out, numbers beside v0 … v4\n"
     assert out.startswith("a (60 × 5) and b (60 × 5)")
+
+
+def test_numbers_and_rows_are_those_of_the_function(run, files, tmp_path):
+    pair = match(*(load(SpaceSpec("file", name)) for name in files))
+    options = "--method pruned --delta .5 --omega 3 --inverse-ridge .2 --route backward --pruning-state 4"
+    out = run("invert", *files, "--anchors 40 -o found.npz --recipe recipe.json", options)
+    spec = InversionSpec("backward", "pruned", 3, 0.5, 0.2, 4)
+    expected = invert_pair(pair, select_anchors(pair.source, 40), spec)
+    lines = [line for line in out.splitlines() if line.startswith("  ")][1:]
+    assert len(lines) == len(expected.scores)
+    for line, (way, score) in zip(lines, expected.scores.items(), strict=True):
+        assert line.strip().startswith(way)
+        assert short(float(score)) in line.split()
+    assert "Mean cosine of recovered and true rows: second → first" in out
+    assert expected.spec.settings() in out
+    written = load_space(tmp_path / "found.npz")
+    assert np.array_equal(written.vectors, expected.recovered)
+    assert written.ids.tolist() == pair.ids.tolist()
+    run("figure recipe.json -o again.tex")
+    assert f"{float(expected.scores[expected.spec.title]):.3f}"[1:] in (tmp_path / "again.tex").read_text()
+
+
+def test_options_reach_the_spec(run, files):
+    options = (
+        "--methods irp-ridge,relative --states 3 --anchors 15 --strategy k-means --order red,green,blue"
+        " --test-fraction 0.3 --no-center --omega 2 --inverse-ridge 2 --metric mae"
+    )
+    out = run("stitch", *files, options)
+    settings = MethodSettings(False, 0.3, 2, 0.7, 2)
+    chosen = {"test_fraction": 0.3, "order": ("red", "green", "blue"), "settings": settings}
+    spec = StitchSpec(("relative", "irp-ridge"), "logistic", (0, 1, 2), 15, "k-means", **chosen)
+    expected = stitch_matrix([load(SpaceSpec("file", name)) for name in files], spec)
+    for row in printed_summary(expected).itertuples(index=False):
+        line = next(line for line in out.splitlines() if line.strip().startswith(row[0]))
+        assert all(cell in line for cell in row)
+    mean, deviation = expected.matrix("irp-ridge", "mae")
+    assert f"{short(mean[0, 1])} ± {short(deviation[0, 1])}" in out
+    assert "15 anchors; mean ± deviation over 3 random states" in out
+
+
+def test_a_recipe_and_a_spec_file_give_the_same_numbers(run, files, tmp_path):
+    options = "--anchors w1,w2,w3,w4,w5,w6 --methods absolute,relative,procrustes --csv --recipe recipe.json"
+    first = run("stitch", *files, options)
+    run("figure recipe.json -o again.csv")
+    assert (tmp_path / "again.csv").read_text() == first
+    recipe = json.loads((tmp_path / "recipe.json").read_text())
+    (tmp_path / "spec.json").write_text(json.dumps(recipe["stitching"]))
+    assert run("stitch", *files, "--spec spec.json --csv") == first
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".parquet"])
+def test_ids_of_any_length_survive_in_little_space(tmp_path, suffix):
+    ids = ["a\0", "a", "\ufeffb", "ü" * 20_000, *map(str, range(1000))]
+    space = LatentSpace(np.ones((len(ids), 2)), ids, name="odd", labels=[*ids[:5], *[""] * (len(ids) - 5)])
+    write_space(space, tmp_path / f"odd{suffix}")
+    assert (tmp_path / f"odd{suffix}").stat().st_size < 150_000
+    assert load_space(tmp_path / f"odd{suffix}").digest == space.digest
+
+
+def test_the_file_is_the_relative_space(run, files, tmp_path):
+    out = run("project first.npz --anchors 7 --strategy farthest-point --random-state 3 -o relative.npz")
+    space = load_space("first.npz")
+    anchors = select_anchors(space, 7, "farthest-point", random_state=3)
+    expected = RelativeProjection().fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)
+    written = load_space(tmp_path / "relative.npz")
+    assert np.array_equal(written.vectors, expected)
+    assert (written.ids.tolist(), written.labels.tolist()) == (space.ids.tolist(), space.labels.tolist())
+    assert out == "151 rows × 7 anchors, cosine, centred.\nrelative.npz\n"

@@ -1,5 +1,3 @@
-"""link, and bootstrap, its former name: what the page finds, and files of links that pair spaces."""
-
 import json
 
 import numpy as np

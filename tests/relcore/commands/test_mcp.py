@@ -31,7 +31,6 @@ ASKED = {
 
 
 def test_no_tool_offers_to_write_a_file():
-    """Every argument of every tool, against all that commands write."""
     offered = {name: set(mcp.schema_of(name)["properties"]) for name in mcp.TOOLS}
     writes = {"output", "recipe", "export", "plan", "repair", "store", "scheduler", "format"}
     assert not writes & set.union(*offered.values())
@@ -54,7 +53,7 @@ def test_a_call_that_cannot_be_is_refused(name, given, told):
         mcp.command_of(name, given)
 
 
-def test_a_long_list_is_cut_and_its_numbers_keep_their_digits():
+def test_a_long_list_is_cut_and_keeps_digits():
     text = json.dumps({"chance": 0.1 + 0.2, "rows": [{"score": 1 / 3}] * 130, "notes": []}, indent=2)
     record = mcp.short_record(text)
     assert record["left_out"] == {"rows": 30}

@@ -1,5 +1,3 @@
-"""migrate: the sentence, tables, JSON and CSV; the adapter that is taken away; what is wrong."""
-
 import io
 import json
 from pathlib import Path

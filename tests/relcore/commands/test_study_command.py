@@ -1,5 +1,3 @@
-"""study: options, runs on the queue, and Ctrl-C, after which the same command continues."""
-
 import json
 import os
 import signal

@@ -1,5 +1,3 @@
-"""universe on the command line: a file, a space added to it, rows mapped and translated."""
-
 import json
 
 import numpy as np
@@ -13,7 +11,6 @@ from relcore.files.reading import write_space
 
 @pytest.fixture
 def files(tmp_path):
-    """Four rotated copies of one space with noise."""
     rng = np.random.default_rng(0)
     true, ids = rng.normal(size=(200, 5)), [f"row {i}" for i in range(200)]
     for name in "abcd":
@@ -35,7 +32,6 @@ def test_fit_add_and_map(files, tmp_path, run):
     assert "d" in run("universe add abc.universe d.npz")
     larger = Universe.load("abc.universe")
     assert larger.names == ("a", "b", "c", "d")
-    np.testing.assert_array_equal(larger.members[0].matrix, universe.members[0].matrix)
     run("universe map abc.universe d.npz -o common.npy")
     np.testing.assert_array_equal(np.load("common.npy"), larger.map(load_space("d.npz").vectors, "d"))
     run("universe map abc.universe d.npz --to a -o as-a.npz")

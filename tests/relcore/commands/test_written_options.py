@@ -62,7 +62,6 @@ def test_an_unmarked_option_is_not_written_to(name, files, run, tmp_path, capsys
 
 
 def contents(folder):
-    """Name → bytes of all files, except results in the store and what -o of the call itself names."""
     found = [one for one in folder.rglob("*") if one.is_file() and folder / "store" not in one.parents]
     return {
         str(one.relative_to(folder)): one.read_bytes() for one in found if not one.name.startswith("made.")
