@@ -28,6 +28,7 @@ from relcore.scores.comparison import score_pair
 from relcore.scores.score import Interval, Score
 from relcore.spaces.split import Split
 from tests.app.conftest import Session, save_space
+from tests.waiting import until
 
 SETTINGS = [
     ("selectbox", "projection.similarity", "euclidean", lambda now: now.projection.similarity),
@@ -96,6 +97,7 @@ class IdleQueue(JobQueue):
         self.asked.append((job, job.function, job.arguments))
 
     def work(self):
+        until(lambda: self.asked)
         for job, function, kwargs in self.asked:
             if "spec" in kwargs:  # a quick picture in place of the slow one
                 kwargs = kwargs | {"spec": dataclasses.replace(kwargs["spec"], method="pca")}
@@ -144,7 +146,7 @@ def test_scoring_every_row_is_a_job_for_every_page(make_session, idle):
     assert "580 held-out rows" in headline
     assert "300 of them as queries" in headline
     session.click("Score every row")
-    assert len(idle.asked) == 4
+    until(lambda: len(idle.asked) == 4)
     assert "300 of them as queries" in session.captions
     idle.work()
     session.run()

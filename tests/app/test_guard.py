@@ -31,6 +31,12 @@ def browser(entry, cookies=(), port=8501, scheme="http"):
     return TestClient(app, f"{scheme}://localhost:{port}", cookies=dict(cookies), follow_redirects=False)
 
 
+def entered():
+    visitor = browser(Gate(TOKEN))
+    visitor.get("/", params={"token": TOKEN})
+    return visitor
+
+
 def kept(visitor):
     return {cookie.name: cookie.value for cookie in visitor.cookies.jar}
 
@@ -92,8 +98,7 @@ def test_cookies_outlive_a_start_unless_a_given_token_changed(
 
 def test_cookies_of_a_shared_app_open_no_other(monkeypatch):
     monkeypatch.setenv(ENVIRONMENT, "1")
-    visitor = browser(Gate(TOKEN))
-    visitor.get("/", params={"token": TOKEN})
+    visitor = entered()
     monkeypatch.setenv(ENVIRONMENT, "0")
     assert browser(Gate("another" * 6), kept(visitor)).get("/").status_code == 403
 
@@ -101,8 +106,7 @@ def test_cookies_of_a_shared_app_open_no_other(monkeypatch):
 def test_cookies_end_seven_days_after_their_last_use(monkeypatch):
     now = [guard.time.time()]
     monkeypatch.setattr(guard.time, "time", lambda: now[0])
-    visitor = browser(Gate(TOKEN))
-    visitor.get("/", params={"token": TOKEN})
+    visitor = entered()
     stolen = kept(visitor)
     for days, mine, thiefs in ((6, 200, 200), (6, 200, 403), (9, 403, 403)):
         now[0] += days * 86_400
@@ -112,8 +116,7 @@ def test_cookies_end_seven_days_after_their_last_use(monkeypatch):
 
 
 def test_a_pass_holds_for_one_browser_at_one_port():
-    visitor = browser(Gate(TOKEN))
-    visitor.get("/", params={"token": TOKEN})
+    visitor = entered()
     other = browser(Gate("u" * 40), kept(visitor), port=8502)
     assert other.get("/").status_code == 403
     other.get("/", params={"token": "u" * 40})
@@ -121,8 +124,7 @@ def test_a_pass_holds_for_one_browser_at_one_port():
     assert browser(Gate(TOKEN), kept(other)).get("/").status_code == 200
     renamed = {name.replace("_8501", "_8502"): value for name, value in kept(visitor).items()}
     assert browser(Gate("u" * 40), renamed, port=8502).get("/").status_code == 403
-    another = browser(Gate(TOKEN))
-    another.get("/", params={"token": TOKEN})
+    another = entered()
     mixed = {**kept(visitor), sharing.key_cookie(): kept(another)[sharing.key_cookie()]}
     assert browser(Gate(TOKEN), mixed).get("/").status_code == 403
 

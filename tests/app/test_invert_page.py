@@ -47,7 +47,7 @@ def test_auto_by_hand_and_as_published_are_steps(open_page):
     assert session.select_slider(key="invert.ridge").value == found.spec.ridge
     session.click("invert.published")
     assert session.workspace.inversion == InversionSpec()
-    assert "invert.published" not in [button.key for button in session.button]
+    assert "invert.published" not in session.keys
     session.click("history.undo").click("history.undo")
     assert session.workspace.inversion == OPENING_INVERSION
 

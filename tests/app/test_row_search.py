@@ -35,20 +35,12 @@ def test_ids_come_before_labels_and_these_before_texts(query, best):
     assert n == len(best)
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        None,
-        "r1",
-        {"row": 1, "pair": "other"},
-        *({"row": row, "pair": "p"} for row in (-1, 5, True, 1.0, "1")),
-    ],
-)
-def test_a_click_on_no_row_is_ignored(sent):
-    assert read_pick(sent, "p", 5) is None
-
-
-def test_a_click_on_a_row_is_its_number():
+@pytest.mark.parametrize("sent", [None, "r1", *((row, "p") for row in (-1, 5, True, 1.0, "1")), (1, "other")])
+def test_only_a_click_on_a_row_of_this_pair_counts(sent):
+    assert (
+        read_pick(dict(zip(("row", "pair"), sent, strict=True)) if isinstance(sent, tuple) else sent, "p", 5)
+        is None
+    )
     assert read_pick({"row": 4, "pair": "p"}, "p", 5) == 4
 
 
@@ -62,10 +54,8 @@ def test_a_query_is_a_text_of_limited_length(state, query):
 def test_a_query_is_encoded_or_compared_with_texts(tmp_path):
     rng = np.random.default_rng(0)
     texts = np.array([f"the {kind} number {row}" for row in range(30) for kind in ("dog", "cat")])
-    first, second = (
-        save_space(tmp_path / f"{name}.npz", rng.normal(size=(60, d)) + np.tile([[3], [-3]], (30, d)))
-        for name, d in (("a", 5), ("b", 7))
-    )
+    tilted = [rng.normal(size=(60, d)) + np.tile([[3], [-3]], (30, d)) for d in (5, 7)]
+    first, second = (save_space(tmp_path / f"{len(X.T)}.npz", X) for X in tilted)
     pair = compute.matched_pair(first, second)
     rows = SearchableRows(pair.ids, [""] * 60, texts)
     by_texts = search._ranking(pair, first, second, "a cat", rows)
