@@ -60,11 +60,11 @@ def test_z_is_that_of_a_sample_without_replacement():
 def test_one_group_in_twenty_draws_is_low_by_chance():
     groups = np.concatenate([np.full(size, number) for number, size in enumerate((5, 20, 80, 200))])
     lowest = []
-    for draw in range(100):
+    for draw in range(300):
         values = np.random.default_rng(draw).random(len(groups))
         lowest.append(lowest_groups(values, groups, n_permutations=199).p.min())
-    # 5 of 100 are expected, standard error 2.2; without the correction for four groups it would be 18
-    assert 1 <= np.count_nonzero(np.array(lowest) < 0.05) <= 13
+    # 15 of 300 are expected, standard error 3.8; without the correction for four groups it would be 41 or more
+    assert 2 <= np.count_nonzero(np.array(lowest) < 0.05) <= 30
 
 
 def agreement(source, target, labels, k=5, convention="paper"):
