@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -22,16 +21,12 @@ EXAMPLE = Path(__file__).parents[2] / "assets" / "notebook" / "compare_two_space
 # Cells that this test adds: what Python holds; the rows in the left half of the first map, by NumPy; three
 # anchors less.
 ADDED = {
-    "held": (
-        "import json\nprint(json.dumps([list(panes.selection), list(panes.selected_rows),"
-        " list(panes.anchors)]))"
-    ),
-    "left": (
-        """import numpy as np
+    "held": """import json
+print(json.dumps([list(panes.selection), list(panes.selected_rows), list(panes.anchors)]))""",
+    "left": """import numpy as np
 x = panes.scene.panes[0].coordinates[:, 0]
 middle, half = (x.min() + x.max()) / 2, (x.max() - x.min()) / 2
-print(json.dumps([[str(panes.scene.ids[row]) for row in np.flatnonzero(x < middle + edge * half)] for edge in (-.01, .01)]))"""
-    ),
+print(json.dumps([[str(panes.scene.ids[row]) for row in np.flatnonzero(x < middle + edge * half)] for edge in (-.01, .01)]))""",
     "set": "panes.anchors = panes.anchors[:-3]\nprint('[]')",
 }
 
@@ -40,12 +35,8 @@ KERNEL_IDLE = "Python 3 (ipykernel) | Idle"  # in the status line, once cells ca
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 
-def serve_lab(
-    python: str | Path, home: Path, environment: Mapping[str, str] = os.environ
-) -> tuple[subprocess.Popen, str]:
-    """The process of this Python's JupyterLab and its address; `home` is its folder, and holds its
-    settings.
-    """
+def serve_lab(python, home, environment=os.environ):
+    """The process of this Python's JupyterLab and its address; the folder `home` holds its settings."""
     settings = home / "config" / "labconfig"
     settings.mkdir(parents=True)
     news = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
@@ -54,15 +45,10 @@ def serve_lab(
     with socket.socket() as listener:
         listener.bind(("localhost", 0))
         port = listener.getsockname()[1]
-    options = [
-        f"--port={port}",
-        "--no-browser",
-        "--allow-root",
-        "--IdentityProvider.token=",
-        f"--ServerApp.root_dir={home}",
-    ]
+    options = [f"--port={port}", "--no-browser", "--allow-root", "--IdentityProvider.token="]
+    options += [f"--ServerApp.root_dir={home}", "--LabApp.expose_app_in_browser=True"]
     process = subprocess.Popen(
-        [python, "-m", "jupyterlab", *options, "--LabApp.expose_app_in_browser=True"],
+        [python, "-m", "jupyterlab", *options],
         cwd=home,
         env={**environment, **folders, "HOME": str(home), "IPYTHONDIR": str(home / "ipython")},
         stdout=subprocess.DEVNULL,
@@ -77,9 +63,7 @@ def serve_lab(
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
     process.kill()
-    raise RuntimeError(
-        f"JupyterLab was not up after 300 s, or ended with code {process.poll()}; run it by hand to see why"
-    )
+    raise RuntimeError(f"JupyterLab was not up after 300 s, or ended with code {process.poll()}")
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +75,7 @@ def lab(wheel, tmp_path_factory):
     environment = installed(
         wheel, tmp_path_factory.mktemp("lab"), extras=("notebook",), beside=("jupyterlab",)
     )
-    for folder in (
-        "share",
-        "etc",
-    ):  # JupyterLab's pages and the widgets' scripts, which are no packages of Python
+    for folder in ("share", "etc"):  # pages and scripts, which are no packages of Python
         (environment / folder).symlink_to(Path(sys.prefix) / folder)
     home = tmp_path_factory.mktemp("home")
     notebook = json.loads(EXAMPLE.read_text(encoding="utf-8"))
@@ -130,7 +111,7 @@ def run_cells(page, name=""):
     )
 
 
-def test_the_example_runs_and_python_and_the_panes_share_selection_and_anchors(lab, page):
+def test_python_and_the_panes_share_selection_and_anchors(lab, page):
     page.goto(lab)
     page.get_by_text(KERNEL_IDLE).wait_for()
     assert run_cells(page) == []

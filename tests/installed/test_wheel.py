@@ -16,11 +16,6 @@ from tests.installed.wheel_environment import installed, run
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def environment(wheel, tmp_path_factory):
-    return installed(wheel, tmp_path_factory.mktemp("environment"))
-
-
 @pytest.fixture
 def files(tmp_path):
     """first.npy and second.npy: 400 rows in 8 dimensions, and the same rotated, with a little noise."""
@@ -35,15 +30,26 @@ def files(tmp_path):
     return tmp_path
 
 
-def documented_examples():
-    text = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+@pytest.mark.slow
+def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "relcore", "app", "pages"]
+    tracked = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
+    app = [name for name in tracked.stdout.splitlines() if not name.startswith("relcore/")]
+    app += [f"assets/{path.name}" for path in (ROOT / "assets").glob("*.*") if path.is_file()]
+    expected = {name for name in tracked.stdout.splitlines() if name not in app}
+    assert names == expected | {f"relcore/_app/{name}" for name in app}
+    assert wheel.stat().st_size < 18_000_000
 
 
-def check(environment, files):
+@pytest.mark.slow
+def test_the_readme_works_with_the_dependencies_alone(wheel, files, tmp_path_factory):
+    environment = installed(wheel, tmp_path_factory.mktemp("environment"))
     assert "torch" not in {path.name for path in environment.glob("lib/python*/site-packages/*")}
     python, relscope = environment / "bin" / "python", environment / "bin" / "relscope"
-    of_files, of_tables = documented_examples()
+    text = (ROOT / "docs" / "scripts.md").read_text(encoding="utf-8")
+    of_files, of_tables = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     told = run(python, "-c", of_files, folder=files)
     score = re.fullmatch(r"mrr (\S+) \(k = 10, n = 300; chance (\S+) … (\S+)\)\n", told)
     assert float(score[1]) > 0.95
@@ -62,27 +68,3 @@ def check(environment, files):
     assert scores["relative", "MRR"] > 0.95 > 0.2 > scores["absolute", "MRR"]
     bundled = run(relscope, "available", folder=files, **store)
     assert re.search(r"word2vec-novels +20,000 +100 ", bundled)
-
-
-@pytest.mark.slow
-def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"relcore"}
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "relcore", "app", "pages"]
-    tracked = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
-    expected = {
-        name if name.startswith("relcore/") else f"relcore/_app/{name}"
-        for name in tracked.stdout.split("\n")
-        if name
-    }
-    expected |= {
-        f"relcore/_app/assets/{path.name}" for path in (ROOT / "assets").glob("*.*") if path.is_file()
-    }
-    assert {name for name in names if ".dist-info/" not in name} == expected
-    assert wheel.stat().st_size < 18_000_000
-
-
-@pytest.mark.slow
-def test_the_readme_works_with_the_dependencies_alone(environment, files):
-    check(environment, files)

@@ -48,9 +48,8 @@ def installed(wheel, folder, extras=(), beside=()):
     venv.create(folder, with_pip=False, symlinks=True)
     packages = next(folder.glob("lib/python*/site-packages"))
     with zipfile.ZipFile(wheel) as archive:
-        metadata = archive.read(
-            next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        ).decode()
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
     asked = re.findall(r"^Requires-Dist: (.*)$", metadata, flags=re.MULTILINE)
     for one in needed([*asked, *beside], ["", *extras], {}).values():
         for top in {file.parts[0] for file in one.files} - {"..", "__pycache__"}:
@@ -58,12 +57,6 @@ def installed(wheel, folder, extras=(), beside=()):
             if not link.exists():
                 link.symlink_to(one.locate_file(top))
     pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
-    run(
-        *pip,
-        "install",
-        "--quiet",
-        "--no-index",
-        f"relscope[{','.join(extras)}] @ {wheel.as_uri()}",
-        folder=folder,
-    )
+    asked = f"relscope[{','.join(extras)}] @ {wheel.as_uri()}"
+    run(*pip, "install", "--quiet", "--no-index", asked, folder=folder)
     return folder

@@ -1,7 +1,7 @@
 """mypy --strict and pyright on what a caller sees: `python tests/typing/check.py`, part of `make lint`.
 
-They read what `surface.py` says of each public name, the examples of README.md, docs and the gallery, and
-`mistakes.py`, where both must find each marked line and no other. pyright also says which parts of the public names have no
+They read the examples of README.md, docs and the gallery, and what `surface.py` says of each public name, where both
+must find each line that is marked as a mistake and no other. pyright also says which parts of the public names have no
 type. It needs Node, and is left out where there is none.
 """
 
@@ -20,9 +20,8 @@ from pathlib import Path
 import relcore
 
 ROOT = Path(__file__).parents[2]
-HERE = Path(__file__).parent
 CACHE = ROOT / ".venv" / "mypy"
-MISTAKES, SURFACE = HERE / "mistakes.py", HERE / "surface.py"
+SURFACE = Path(__file__).with_name("surface.py")
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 TEXTS = [ROOT / "README.md", *(page for page in PAGES if page.parent.name != "extend")]  # those are excerpts
@@ -80,16 +79,11 @@ def of_pyright(process: subprocess.Popen[str]) -> Found:
 
 
 def public() -> set[str]:
-    """The full names of what `surface.py` imports of relcore, and of its base classes."""
-    imports = [
-        one
-        for one in ast.walk(ast.parse(SURFACE.read_text(encoding="utf-8")))
-        if isinstance(one, ast.ImportFrom)
-    ]
-    modules = {
-        one.module: [alias.name for alias in one.names] for one in imports if "relcore" in str(one.module)
-    }
-    found = [getattr(import_module(str(name)), each) for name, names in modules.items() for each in names]
+    """The full names of relcore, of what `surface.py` imports from its modules, and of their base classes."""
+    found = [getattr(relcore, name) for name in relcore.__all__]
+    for one in ast.walk(ast.parse(SURFACE.read_text(encoding="utf-8"))):
+        if isinstance(one, ast.ImportFrom) and "relcore" in str(one.module):
+            found += [getattr(import_module(str(one.module)), alias.name) for alias in one.names]
     seen = {one for one in found if hasattr(one, "__qualname__")}  # a table and a module have none
     seen |= {base for each in seen if isinstance(each, type) for base in each.__mro__}
     named = {f"{one.__module__}.{one.__qualname__}" for one in seen}
@@ -102,7 +96,7 @@ def unnamed() -> list[str]:
     return [
         f"{SURFACE.relative_to(ROOT)}: expected what {name} returns, by assert_type"
         for name in relcore.__all__
-        if len(re.findall(rf"\b{name}\b", text)) < 2
+        if not re.search(rf"\brc\.{name}\b", text)
     ]
 
 
@@ -121,14 +115,14 @@ def untyped(process: subprocess.Popen[str]) -> list[str]:
 
 def faults(checker: str, found: Found, texts: dict[str, str]) -> list[str]:
     """What was found beside the mistakes, and the mistakes that were not."""
-    lines = MISTAKES.read_text(encoding="utf-8").splitlines()
+    lines = SURFACE.read_text(encoding="utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, start=1) if "# mistake:" in line}
     present = {one for one in found if not ABSENT.search(one[2])}
-    other = [one for one in present if not (Path(one[0]).name == MISTAKES.name and one[1] in marked)]
-    missed = marked - {line for path, line, _ in found if Path(path).name == MISTAKES.name}
+    other = [one for one in present if not (Path(one[0]).name == SURFACE.name and one[1] in marked)]
+    missed = marked - {line for path, line, _ in found if Path(path).name == SURFACE.name}
     told = [f"{texts.get(path, path)}:{line}: {checker}: {said}" for path, line, said in sorted(other)]
     return told + [
-        f"{MISTAKES.relative_to(ROOT)}:{line}: {checker} finds no mistake" for line in sorted(missed)
+        f"{SURFACE.relative_to(ROOT)}:{line}: {checker} finds no mistake" for line in sorted(missed)
     ]
 
 
@@ -136,7 +130,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         texts = write_examples(folder)
-        files = *texts, *GALLERY, SURFACE, MISTAKES
+        files = *texts, *GALLERY, SURFACE
         mypy = started("mypy", "--no-error-summary", f"--cache-dir={CACHE}", *files)
         told = unnamed()
         if shutil.which("node"):
