@@ -116,7 +116,7 @@ class OwnJob:
 
 
 def need_access_to_all(arguments: Any, store: Store) -> None:
-    """Raise a SpaceError unless this session may read all data that the arguments of a job name."""
+    """Raise a SpaceError unless this session may read all data to which a job's arguments refer."""
     inner: Iterable = ()
     if isinstance(arguments, str) and arguments.startswith("{"):  # a study's settings contain spaces as JSON
         with suppress(SpaceError):

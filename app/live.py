@@ -2,8 +2,8 @@
 the panes get new maps and scores. While something is typed or drawn in Stitch, the browser gets the answers.
 
 A run of the page registers what it shows under a random name and sends this name to the browser. To connect,
-a browser needs the name and the cookie of the browser that got it. Like every request, the connection also
-passes the guard.
+a browser needs the name and the cookie of the browser that got it. Like every request, the connection
+must first be admitted by the guard of the server.
 """
 
 from __future__ import annotations

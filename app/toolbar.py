@@ -211,7 +211,7 @@ def _models(workspace: Workspace) -> None:
             st.caption(f"{counted(n, 'row')} in all models")
         if not fits:
             st.caption("No other model in this session has these rows. A third model needs the same ids.")
-        st.caption(f"To compare more than {MOST_MODELS} models: Connect, Universe.")
+        st.caption(f"To compare more than {MOST_MODELS} models, open Connect › Universe.")
         if st.button("Load or encode a model", key="models.data", icon=":material/database:"):
             go(DATA)
         if left := [spec for spec in others if spec not in fits]:

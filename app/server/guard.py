@@ -187,7 +187,7 @@ class Guard:
             return PlainTextResponse(_NOT_OWN, 403), False
         page = "text/html" in asked.headers.get("accept", "")
         offered = asked.query_params.get("token") if scope["method"] == "GET" else None
-        if page and scope["method"] == "POST":  # the login page sends forms; the app accepts none
+        if page and scope["method"] == "POST":  # only the login page has a form
             offered = await _posted(Request(scope, receive))
         if offered is not None:
             why = "" if entered else self._entry.refusal(offered, asked)

@@ -98,7 +98,7 @@ def describe(
     unclear, a message says so, and None is returned.
 
     `tables` are tables that may describe the rows of the file, and `proposed` is the most likely one. `known`
-    holds how tables were read so far, and `below` is the place that shows their columns.
+    has the result of each table that was read before, and `below` is the container that shows its columns.
     """
     known = {} if known is None else known
     table = _choose_table(path, tables, proposed) if tables else None

@@ -552,9 +552,9 @@ STEPS = (
         "Same shape, different axes",
         same_shape,
         "FastText shrinks to a spot in Word2Vec's axes. Where did its shape go?",
-        "Nowhere: it lies in other directions of the 100. The axes along which Word2Vec's words differ most"
-        " are, in FastText, directions in which these words hardly differ. Linear CKA, a score that ignores"
-        " rotations, still finds the two spaces alike; see *Scores* in Explore.",
+        "Into other directions of the 100 than the two drawn. The axes along which Word2Vec's words differ"
+        " most are, in FastText, directions in which these words hardly differ. Linear CKA, a score that"
+        " ignores rotations, still finds the two spaces alike; see *Scores* in Explore.",
     ),
     StoryStep(
         "An anchor is a ruler",

@@ -40,7 +40,7 @@ _KINDS = {
 @dataclass(frozen=True)
 class AccessContext:
     """What one session of the app may read: the folder of its uploads, and the results that it `made`, by
-    their keys. `limits` is the reason to show when it may not read a place, "" for the usual reason."""
+    their keys. `limits` is the text shown when a file is refused; if it is "", the default text is shown."""
 
     uploads: Path | None = None
     made: Container[str] = ()

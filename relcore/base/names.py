@@ -193,7 +193,7 @@ HEADS = {
     "paper": Named(
         "Paper",
         ".represent.heads:fit_paper",
-        "The network of Moschella et al. 2023. It normalises over all rows that it reads together.",
+        "The network of Moschella et al. 2023. It normalises over all rows of a batch.",
     ),
 }
 

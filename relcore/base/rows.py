@@ -78,7 +78,7 @@ def content_of(X: np.ndarray) -> Hashable:
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB, which stays in cache between passes
 _IN_CACHE = 2**17  # number of values in a block of half a megabyte
-_ROUNDED = 2.0**-17  # maximum error of the mean, as a share of the spread; scores change by ≤ 1e-5
+_ROUNDED = 2.0**-17  # maximum error of the mean, as a share of the rows' spread; scores change by ≤ 1e-5
 _SAMPLED_ROWS = 64  # number of rows from which the spread is estimated
 
 

@@ -113,7 +113,7 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     copied into the store now."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        # A renamed space also has an option "key", but this is the key of its pairing.
+        # The option "key" of a renamed space is the key of its pairing, not of its rows.
         changed = listed(spec, UNSCORED) or listed(spec, KEPT)
         stored = spec.option("key") if spec.source in ("encoding", "sample") and not changed else ""
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))

@@ -154,7 +154,7 @@ def run_passport(options: argparse.Namespace) -> Report:
     passport.save(options.output)
     n, d = passport.vectors.shape
     model = passport.card.model
-    line = f"{n:,} anchors × {d:,} numbers, of {model or 'a model without name'}"
+    line = f"{n:,} anchors with {d:,} dimensions, encoded by {model or 'a model without name'}"
     return written(line, facts={"passport": asdict(passport.card)}, n=n, dimension=d, model=model)
 
 

@@ -261,8 +261,8 @@ class PretrainedEncoder(Layered):
         super().__post_init__()
         if self.pooling == "pooled" and self.layers != (-1,):
             raise SpaceError(
-                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or choose"
-                f" pooling {self.other_poolings}"
+                f"pooling 'pooled' exists only for the last layer: expected layers (-1,), got {self.layers};"
+                f" or choose pooling {self.other_poolings}"
             )
 
     @property

@@ -190,7 +190,7 @@ class SmallVision(_Classifier):
     width: int = setting(64, low=2, high=4096, help="Dimension of the space.")
     epochs: int = setting(12, low=1, high=1000, help="Passes over the training rows.")
     random_state: int = setting(
-        0, low=0, high=2**32 - 1, help="Draws the first weights and the order of the rows."
+        0, low=0, high=2**32 - 1, help="Random seed of the initial weights and of the order of the rows."
     )
     image_size: int | None = setting(
         None,

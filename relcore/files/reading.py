@@ -703,8 +703,8 @@ def _named_rows(
     choices: Choices,
     duplicates: str,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the arguments of a `LatentSpace`, found in the file, the files beside it and its metadata; and
-    notes."""
+    """Return the arguments of a `LatentSpace`, from the file, the files beside it and its metadata. Also
+    return notes for the user on how they were read."""
     path, limit, n = source.path, source.request.limit, len(vectors)
     by_number = isinstance(ids, str) and ids == "rows"
     if ids is not None and not by_number:
@@ -947,7 +947,7 @@ def need_suffix(path: Path | str | None, suffixes: Sequence[str] = SPACE_KINDS) 
     if path is None:
         return
     if isinstance(path, str):
-        raise SpaceError(f"{path!r:.200}: expected a path, got an address, where only shards are written")
+        raise SpaceError(f"{path!r:.200}: expected a path, got an address, which only shards can have")
     access.expand_home(path)
     if path.suffix.lower() not in suffixes:
         got = path.suffix or "no suffix"

@@ -390,8 +390,8 @@ def map_pair(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """The drawn rows of a space in a representation that is never held in memory: `rows` U times `basis` B,
-    or U itself without a basis. `moments` are those of U or of a sample of its rows."""
+    """The rows of a space that a map draws, as two factors: `rows` U times `basis` B, or U alone without a
+    basis. The product is never held in memory. `moments` are those of U or of a sample of its rows."""
 
     rows: Rows
     moments: Moments

@@ -928,7 +928,7 @@ def starting_models(finished: BundledResults | None) -> tuple[SpaceSpec, SpaceSp
     return stored_encoding_spec(summary), news[0]
 
 
-# Queries that get worse: classes or clusters of queries whose scores are lower with an option.
+# Queries that get worse: the classes or clusters of queries that an option serves worse than the old model.
 
 FEWEST = 5  # minimum number of queries in a class or cluster
 

@@ -900,8 +900,8 @@ class Audit:
     @cached_property
     def n_wrong(self) -> float:
         """The estimated number of wrong pairs (Storey 2002), which lies in `wrong_interval`. It is assumed
-        that the agreement of wrong pairs is distributed as that of mismatches. The estimate counts pairs
-        below an agreement that right pairs rarely have."""
+        that the agreement of wrong pairs is distributed as that of mismatches. It is computed
+        from the number of pairs below an agreement that few right pairs fall below."""
         below = [(np.count_nonzero(self._behind > 1 - share), share) for share in _JUDGED]
         # Take the smallest estimate plus three standard errors, because right pairs can only raise an
         # estimate.

@@ -397,8 +397,8 @@ _STEPS = 10
 def pruning_orders(
     anchors: np.ndarray, omega: int, delta: float = 0.0, random_state: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each of ω prunings, the farthest-point order of unit anchors (k, d), and the distance at which each
-    anchor is added. The order ends at a distance of δ or below.
+    """For each of ω random first anchors, the order in which farthest-point sampling adds the unit anchors
+    (k, d), and the distance of each from those added before it. The order ends at a distance of δ or below.
     """
     starts = first_anchors(len(anchors), omega, random_state)
     # Orders in the cache end at a multiple of a step of δ, so that they serve for nearby positions of a
@@ -465,7 +465,7 @@ def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
     if len(still) == k:
         reason = f"expected points that differ in the {side} space, got {k} equal ones"
     elif len(still):
-        reason = f"number {still[0]} lies at the mean of the {side} space and has no direction; remove it"
+        reason = f"anchor {still[0]} lies at the mean of the {side} space and has no direction; remove it"
     elif np.abs(units @ units[0]).min() > 1 - 1e-6:
         line = f"{k} anchors on one line of n_features = {anchors.shape[1]}"
         reason = f"expected several directions in the {side} space, got {line}"

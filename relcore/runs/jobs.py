@@ -630,9 +630,9 @@ def claim_gpu(folder: str) -> bool:
 
 
 def dask_setup(server: Any) -> None:
-    """Dask calls this function in each process that Relscope starts. It closes the HTTP port, which needs no
-    certificate, and makes the scheduler and the nannies end soon after the parent process, even if that is
-    killed.
+    """Dask calls this function in each process that Relscope starts. It closes the HTTP port, because anyone
+    could connect to it without a certificate. It makes the scheduler and the supervisors of the workers
+    (Dask's nannies) end soon after the parent process, even if the parent is killed.
     """
     from distributed import Worker
 

@@ -62,8 +62,8 @@ class Metric(ABC):
     A subclass needs only `score`. `difference` computes the change of a score. The other methods save work
     when many spaces are compared; their `settings` are a `compare.scoring.AllPairs`.
 
-    `reads` says which part of a pair `score` uses: its neighbours ("lists"), the sums of a pass over the rows
-    ("sums"), or anything ("rows"). Only "rows" needs all rows in memory.
+    `reads` says what `score` needs of a pair: only the lists of neighbours ("lists"), only sums over the rows
+    ("sums"), or the rows themselves ("rows"). Only "rows" needs all rows in memory.
 
     `unchanged_by` lists the `CHANGES` of one space, such as a rotation, that leave the score unchanged; a
     test applies them. `paired` is False if the metric ignores which rows are partners. Such a metric has no

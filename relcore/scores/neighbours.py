@@ -182,7 +182,8 @@ class Neighbours:
 
         Chance level: after a permutation of all n rows, a query's own row has each rank 1 … n with the same
         probability. So the mean is exactly Σ 1/r / n over r = 1 … k. The band comes from thousands of draws
-        of these ranks. For "mutual", the band assumes that the ranks of both directions are equal.
+        of these ranks. For "mutual", the mean of both directions,
+        the band assumes that a query has the same rank in both.
         """
         (m, k), n, rng = self.first_lists.shape, len(self.target), np.random.default_rng(0)
         reciprocal = np.append(1 / np.arange(1, k + 1), 0.0)

@@ -219,8 +219,8 @@ def to_device(device: Device, facts: Representation | Coordinates) -> Representa
 
 
 class BlockRows:
-    """A block of rows (m, d) of one space, reduced to the rows `kept`, in all coordinates and
-    representations. Each is computed when it is first needed.
+    """The rows `kept` of a block (m, d) of one space, in each system of coordinates and each representation.
+    Each result is computed when it is first needed.
 
     With NumPy, results are buffers, which the next block of the same space overwrites. The buffer of unit
     rows is overwritten for each representation.

@@ -123,8 +123,8 @@ class ShardWork(ABC):
 
 
 class ShardRun(NamedTuple):
-    """Measurements of one computed shard: its process, name and number of rows, the seconds of processor and
-    clock, and the peak memory in MB."""
+    """A record of one computed shard: its process, name and number of rows, the CPU time and the elapsed time
+    in seconds, and the peak memory in MB."""
 
     worker: str
     shard: str

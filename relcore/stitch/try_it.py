@@ -309,7 +309,8 @@ class TryIt(SpacesRecipe, figure="try-it"):
 
 
 def matrices_of(answers: Answers) -> Matrices:
-    """A heat map with the answers as texts. The deeper the colour, the more probable the answer."""
+    """The data of a heat map. Each cell has its answer as text; the deeper the colour, the more probable the
+    answer."""
     heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
     texts = [[_cell(answers, i, j) for i, j in line] for line in every]

@@ -72,7 +72,7 @@ from relcore.studies.study import (
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # maximum numbers: held-out rows per cell; training rows of the head
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # number of rows: held out in a cell of the study; to train a classifier
 _ENDS = {"digits": (1, 3), "sentences": (0, 3)}  # source and target: CNN → ViT; TF-IDF + SVD → MiniLM
 _RECOVERED = ("cosine", "within", "accuracy", "condition", "kept", "chance")
 _LEVELS = ("procrustes", "not stitched", "most frequent class")

@@ -394,7 +394,8 @@ def find_row(identifier: str) -> PaperRow:
 
 
 def named_rows(text: str) -> tuple[PaperRow, ...]:
-    """The rows of all papers that a text such as "table 5" or "Fig. 3" names; () for any other text."""
+    """The rows, from all papers, of the table or figure that `text` names, such as "table 5" or "Fig. 3". If
+    it names none, ()."""
     found = re.fullmatch(r"(table|fig)(?:ure|s)?\.? ?(\d+)", " ".join(text.lower().split()))
     kind, number = found.groups() if found else ("-", 0)
     return tuple(

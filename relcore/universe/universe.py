@@ -267,8 +267,8 @@ class Universe(Reported):
 
     @property
     def accuracy(self) -> np.ndarray:
-        """For each pair of spaces, the share of held-out rows of one (row of the array) whose nearest row in
-        the other (column) is the same row: an array (N, N), NaN for pairs without a score.
+        """An array (N, N). Entry i, j is the share of held-out rows of space i whose nearest row in space j
+        is the same row; NaN if the pair has no score.
         """
         return np.array(
             [[np.nan if score is None else score.top1 for score in row] for row in self.scores], dtype=float

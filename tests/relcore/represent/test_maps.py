@@ -125,7 +125,7 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
             {},
             np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1], [0, 0]]),
             np.eye(5),
-            "number 4 lies at the mean of the source space",
+            "anchor 4 lies at the mean of the source space",
         ),
         ({"delta": np.nan}, None, None, "delta: expected a distance 0 … 1, got nan"),
         ({"delta": 1}, None, None, "delta: expected a distance at which two or more anchors stay"),
