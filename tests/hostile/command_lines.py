@@ -71,55 +71,63 @@ def cases():
         for value in ("", "relcore.store:Store", "Cosine", "../x", "x" * 10_000):
             line = ["compare", *PAIR, "--anchors", "4", option, value]
             yield case(f"compare {option} {value[:20]!r}", *line, names=("similarity", "strategy"))
+    for what, (line, names, values) in VALUES.items():
+        for value in values:
+            given = [one.replace("VALUE", value) for one in line.split()]
+            yield case(f"{what} {value[:20]!a} {len(value)}", *given, names=(value[:20], *names))
     many = ",".join(IDS[:4] + [f"word{row}" for row in range(5, 9)] * 200)
-    yield case("a list of ids that is longer than a path", "compare", *PAIR, f"--anchors={many}", right=0)
-    yield from _spaces()
-    yield from _files()
-
-
-_FINE = ("1.5", "1_0", "٣", "9" * 30)
-
-
-def _spaces():
-    spaces = ["", "missing.npz", "a", "~nosuchuser/a.npz", "a\0b.npz", "x" * 5000, "/dev/zero", "."]
-    spaces += ["a.npz/b.npz", "../../../etc/passwd", "http://127.0.0.1:1/a.npz", "file:///etc/passwd"]
-    for name in [*spaces, "0" * 32, "\ud800.npz"]:
-        names = (name[:20], "space", "path", "file", "''")
-        line = ["compare", name, "b.npz", "--quiet"]
-        yield case(f"a space of {name[:20]!a} {len(name)}", *line, names=names)
+    for name, anchors in {"that is longer than a path": many, "with one twice": "word0,word0"}.items():
+        yield case(f"a list of ids {name}", "compare", *PAIR, f"--anchors={anchors}", right=0)
     yield case("a named pipe", "compare", "pipe.npz", "b.npz", names=("pipe.npz",), **{"pipe.npz": pipe})
     other = {"c.npz": npz(vectors=TABLE)}
     yield case("no ids in common", "compare", "a.npz", "c.npz", names=("'a'",), **other)
     yield case("an unknown command", "destroy")
-    for anchors in ("word0,word0", "word0,nobody", ",", "missing.txt", "a.npz", ".", "/dev/zero"):
-        right = 0 if anchors == "word0,word0" else None
-        line = ["compare", *PAIR, f"--anchors={anchors}"]
-        yield case(f"anchors {anchors}", *line, right=right, names=("anchors", "ids", "'a'", "'b'"))
-
-
-def _files():
-    for output in ("none/c.npz", ".", "/dev/null/c.npz"):
-        line = ["project", "a.npz", "--anchors", "4", "-o", output]
-        yield case(f"output: {output}", *line, names=(output[:5], "output", "path"))
+    names = ("s.json", "recipe", "study", "spec", "settings")
     for name, content in {"binary": bytes(range(256)), "a list": b"[]"}.items():
         for line in (["study", "--spec"], ["stitch", *PAIR, "--spec"], ["figure"]):
-            names = ("s.json", "recipe", "study", "spec", "settings")
-            label = f"{line[0]} of a spec: {name}"
-            yield case(label, *line, "s.json", names=names, **{"s.json": content})
-    for name in ("missing.json", ".", "/dev/zero", "~nosuchuser/x.json", "a\0.json", "x" * 5000):
-        yield case(f"figure of {name[:20]!r}", "figure", name, names=(name[:20], "path", "recipe", "a file"))
-    datasets = ["", "missing.csv", "wikipedia:x", "wikipedia:-1", "parallel:xx", "~nosuchuser", "a\0b"]
-    for dataset in [*datasets, "/dev/zero", "a.npz", "x" * 5000]:
-        line = ["encode", dataset, "--encoder", "mlp"]
-        yield case(f"dataset {dataset[:20]!r}", *line, names=(dataset[:20], "dataset", "path", "limit"))
-    digits = ["encode", "digits", "--limit", "20", "--encoder"]
-    for encoder in ("", "mlp,x", "os:system", "MLP"):
-        yield case(f"encoder {encoder!r}", *digits, encoder, names=("encoder",))
-    for limit in ("0", "-1", "x", "9" * 30, "1.5"):
-        line = ["encode", "digits", f"--limit={limit}", "--encoder", "small-vision", "--epochs", "x"]
-        yield case(f"limit {limit[:20]}", *line, names=("limit", "epochs"))
-    for address in ("x", "tcp://", "tcp://127.0.0.1:1", "http://x y", ":::", "\0"):
-        yield case(f"scheduler {address!r}", *digits, "mlp", f"--scheduler={address}", names=("scheduler",))
-    for store in ("/dev/null", "a.npz", "/proc/nothing", "a\0b", "~nosuchuser/store"):
-        line = ["compare", "nothing", "b.npz", f"--store={store}"]
-        yield case(f"store {store!r}", *line, names=("store", store[:9], "path"))
+            yield case(f"{line[0]} of a spec: {name}", *line, "s.json", names=names, **{"s.json": content})
+
+
+_FINE = ("1.5", "1_0", "٣", "9" * 30)
+_SPACES = ["", "missing.npz", "a", "~nosuchuser/a.npz", "a\0b.npz", "x" * 5000, "/dev/zero", ".", "0" * 32]
+_SPACES += [
+    "a.npz/b.npz",
+    "../../../etc/passwd",
+    "http://127.0.0.1:1/a.npz",
+    "file:///etc/passwd",
+    "\ud800.npz",
+]
+_DATASETS = ["", "missing.csv", "wikipedia:x", "wikipedia:-1", "parallel:xx", "~nosuchuser", "a\0b", "a.npz"]
+_MISSING = ["missing.json", ".", "/dev/zero", "~nosuchuser/x.json", "a\0.json", "x" * 5000]
+# By what is wrong: the command, what its error names, and values.
+VALUES = {
+    "a space of": ("compare VALUE b.npz --quiet", ("space", "path", "file", "''"), _SPACES),
+    "anchors": (
+        "compare a.npz b.npz --anchors=VALUE",
+        ("anchors", "ids", "'a'", "'b'"),
+        ["word0,nobody", ",", "missing.txt", "a.npz", ".", "/dev/zero"],
+    ),
+    "output:": ("project a.npz --anchors 4 -o VALUE", ("output",), ["none/c.npz", ".", "/dev/null/c.npz"]),
+    "figure of": ("figure VALUE", ("path", "recipe", "a file"), _MISSING),
+    "dataset": (
+        "encode VALUE --encoder mlp",
+        ("dataset", "path", "limit"),
+        [*_DATASETS, "/dev/zero", "x" * 5000],
+    ),
+    "encoder": ("encode digits --limit 20 --encoder VALUE", ("encoder",), ["", "mlp,x", "os:system", "MLP"]),
+    "limit": (
+        "encode digits --limit=VALUE --encoder small-vision --epochs x",
+        ("limit", "epochs"),
+        ["0", "-1", "x", "9" * 30, "1.5"],
+    ),
+    "scheduler": (
+        "encode digits --limit 20 --encoder mlp --scheduler=VALUE",
+        ("scheduler",),
+        ["x", "tcp://", "tcp://127.0.0.1:1", "http://x y", ":::", "\0"],
+    ),
+    "store": (
+        "compare nothing b.npz --store=VALUE",
+        ("store", "path"),
+        ["/dev/null", "a.npz", "/proc/nothing", "a\0b", "~nosuchuser/store"],
+    ),
+}

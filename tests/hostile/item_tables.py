@@ -12,6 +12,7 @@ from relcore.encoders.datasets import load_dataset
 from relcore.encoders.encoder import DatasetSpec
 from tests.hostile.cases import (
     Case,
+    controls,
     csv_lines,
     csv_table,
     each,
@@ -65,11 +66,11 @@ def cases():
 def _texts(file, comma):
     read, whole, told = dataset(file), csv_table(LINES, comma), partial(truth, comma=comma)
     right = {"items": TEXTS, "labels": LABELS}
-    yield Case(f"{file}: control", read, {file: whole}, right, accept=True)
-    first = {"items": TEXTS[:3], "labels": LABELS[:3]}
-    yield Case(f"{file}: control: limit", dataset(file, limit=3), {file: whole}, first, accept=True)
     many = csv_table([LINES[0], *[[f"row {row}", str(row % 7)] for row in range(5000)]], comma)
-    yield Case(f"{file}: control: 5,000 rows", read, {file: many}, told(many), accept=True)
+    usual = {"items": (whole, right), "5,000 rows": (many, told(many))}
+    yield from controls(read, file, usual, f"{file}: ")
+    few = {"items": TEXTS[:3], "labels": LABELS[:3]}
+    yield from controls(dataset(file, limit=3), file, {"limit": (whole, few)}, f"{file}: ")
     contents = {
         **encodings(whole),
         "blank lines": whole.replace(b"\n", b"\n\n"),
@@ -109,41 +110,40 @@ def _of_parquet(content):
 def _parquet(file):
     read, columns = dataset(file), {"text": TEXTS, "label": LABELS}
     whole = parquet(columns)
-    yield Case("parquet: control", read, {file: whole}, {"items": TEXTS, "labels": LABELS}, accept=True)
-    for name, (labels, right) in {
-        "labels as floats": ([1.0] * 10, ["1"] * 10),
-        "labels NaN": ([float("nan")] * 10, [""] * 10),
-    }.items():
-        content = parquet(columns | {"label": labels})
-        yield Case(f"parquet: {name}", read, {file: content}, {"items": TEXTS, "labels": right})
-    for name, texts in {"one missing": [None, *TEXTS[1:]], "lists": [[one] for one in TEXTS]}.items():
-        yield Case(f"parquet: texts: {name}", read, {file: parquet(columns | {"text": texts})})
-    damaged = spoiled(whole, points=(4, 30, len(whole) - 8), n_flips=16)
-    yield from each(read, file, damaged, _of_parquet, "parquet: ")
+    yield from controls(read, file, {"items": (whole, {"items": TEXTS, "labels": LABELS})}, "parquet: ")
+    floats, missing = (
+        parquet(columns | {"label": [1.0] * 10}),
+        parquet(columns | {"label": [float("nan")] * 10}),
+    )
+    contents = {
+        "labels as floats": (floats, {"items": TEXTS, "labels": ["1"] * 10}),
+        "labels NaN": (missing, {"items": TEXTS, "labels": [""] * 10}),
+        "texts: one missing": (parquet(columns | {"text": [None, *TEXTS[1:]]}), None),
+        "texts: lists": (parquet(columns | {"text": [[one] for one in TEXTS]}), None),
+        **dict(spoiled(whole, points=(4, 30, len(whole) - 8), n_flips=16)),
+    }
+    yield from each(read, file, contents, _of_parquet, "parquet: ")
 
 
 def _pictures(file):
     read, png = dataset(file), picture("PNG")
     right = {"items": [pixels(png)], "labels": None}
-    yield Case("pictures: control", read, {file: parquet({"image": [png]})}, right, accept=True)
+    yield from controls(read, file, {"bytes": (parquet({"image": [png]}), right)}, "pictures: ")
     struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-
-    def stored(**value):
-        return parquet({"image": pa.array([value], struct)})
-
-    beside = stored(path="x.png")
-    files = {file: beside, "x.png": png}
-    yield Case("pictures: control: a path beside it", read, files, right, accept=True)
-    for name, path in {
+    paths = {
         "missing": "missing.png",
         "a device": "/dev/zero",
         "the account's users": "/etc/passwd",
         "above the folder": "../../../etc/passwd",
         "an address": "http://127.0.0.1:1/x.png",
-    }.items():
-        yield Case(f"pictures: path: {name}", read, {file: stored(path=path)}, names=(file, "items"))
-    for name, made in {"a named pipe": pipe, "a link to a device": link("/dev/zero")}.items():
-        yield Case(f"pictures: path: {name}", read, {file: beside, "x.png": made}, names=(file,))
+        "beside it": "x.png",
+    }
+    stored = {name: parquet({"image": pa.array([{"path": path}], struct)}) for name, path in paths.items()}
+    beside = stored.pop("beside it")
+    yield from each(read, file, stored, label="pictures: path: ", names=(file, "items"))
+    for name, made in {"control": png, "a named pipe": pipe, "a link to a device": link("/dev/zero")}.items():
+        files, accept = {file: beside, "x.png": made}, name == "control"
+        yield Case(f"pictures: path: {name}", read, files, right if accept else None, accept, (file,))
     cells = {"nothing": b"", "half": png[: len(png) // 2]}
     files = {name: parquet({"image": [content]}) for name, content in cells.items()}
     yield from each(read, file, files, label="pictures: ")
