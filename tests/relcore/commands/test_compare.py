@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from app import compute
+from relcore.base.errors import SpaceError
 from relcore.base.numbers import short
 from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
@@ -141,6 +142,12 @@ def test_ids_of_any_length_survive_in_little_space(tmp_path, suffix):
     write_space(space, tmp_path / f"odd{suffix}")
     assert (tmp_path / f"odd{suffix}").stat().st_size < 150_000
     assert load_space(tmp_path / f"odd{suffix}").digest == space.digest
+
+
+@pytest.mark.parametrize("odd", ["a\n", "a\r"])
+def test_line_ends_in_ids_are_refused_where_lines_are_written(tmp_path, odd):
+    with pytest.raises(SpaceError, match="without line breaks"):
+        write_space(LatentSpace(np.eye(2), [odd, "b"], name="odd"), tmp_path / "odd.safetensors")
 
 
 def test_the_file_is_the_relative_space(run, files, tmp_path):

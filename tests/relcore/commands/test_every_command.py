@@ -311,6 +311,7 @@ PROJECT = "project first.npz -o out.npz --anchors"
     ("line", "said"),
     [
         (f"{PROJECT}=5 --ridge=nan", "--ridge: expected a"),
+        (f"{PROJECT}=5 --ridge=1e400", "--ridge: expected a"),
         (f"{PROJECT}=5 --random-state=１２", "--random-state: expected a"),
         (f"{PROJECT}=binary", "binary: expected UTF-8 text with one id per line, got byte 0x80 at 128"),
         (f"{PROJECT}=large.txt", "of at most 64 MB, got 4,096 MB"),

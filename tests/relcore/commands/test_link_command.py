@@ -6,7 +6,7 @@ import pytest
 
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec, load
-from relcore.linking.link import BootstrapSpec, known_pairs, write_links
+from relcore.linking.link import LINK_FILES, BootstrapSpec, known_pairs, read_links, write_links
 
 
 @pytest.fixture
@@ -90,3 +90,30 @@ def test_links_of_earlier_versions_are_read_and_cut_ones_refused(tmp_path):
     path.rename(tmp_path / "pairs.txt")
     with pytest.raises(SpaceError, match=r"expected links in a \.tsv file, got '\.txt'; rename it"):
         known_pairs(tmp_path / "pairs.txt")
+
+
+ODD = [
+    "a\tb",
+    'a"b',
+    '"',
+    "a\nb",
+    "a\rb",
+    "a\r\nb",
+    "1999-01-01",
+    "1999-01-01T10:00:00Z",
+    "007",
+    "NA",
+    "\ufeffa",
+    " a ",
+]
+
+
+@pytest.mark.parametrize("suffix", LINK_FILES)
+def test_links_are_read_as_they_were_written(tmp_path, suffix):
+    for one in ODD:  # alone, as a column of dates or numbers
+        table = pd.DataFrame({"source": [one], "target": [one], "kind": "seed", "precision": 0.5})
+        write_links(tmp_path / f"links{suffix}", table)
+        assert read_links(tmp_path / f"links{suffix}") == (((one, one),), ("seed",))
+    if suffix in (".csv", ".tsv"):
+        with pytest.raises(SpaceError, match="expected ids without zero bytes"):
+            write_links(tmp_path / f"links{suffix}", table.assign(source="a\0"))
