@@ -14,6 +14,7 @@ from app.workspace import (
     to_query,
     to_session_file,
 )
+from relcore import __version__
 from relcore.base.errors import SpaceError
 from relcore.catalog.catalog import SpaceSpec
 from relcore.compare.scene import MapLook
@@ -64,6 +65,9 @@ def test_undo_and_redo_walk_the_same_way():
 
 def test_a_session_file_brings_everything_back():
     assert from_session_file(to_session_file(FULL, DIGESTS)) == (FULL, DIGESTS)
+    wrong = to_session_file(FULL, DIGESTS).replace('"mutual"', '"mood"')
+    with pytest.raises(SpaceError, match=f"made by version {__version__}, this is {__version__}; ."):
+        from_session_file(wrong)
 
 
 SMALL = Workspace(
