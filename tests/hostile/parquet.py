@@ -82,9 +82,8 @@ def cases():
     }
     yield from controls(read, FILE, right)
     yield from controls(space(FILE, limit=5), FILE, {"limit": (whole, first(5))})
-    for kind, (usual, contents) in _columns().items():
-        made = {name: (parquet({"id": IDS} | usual | one), true) for name, (one, true) in contents.items()}
-        yield from each(read, FILE, made, label=kind)
+    columns = {name: (parquet({"id": IDS} | one), true) for name, (one, true) in _columns().items()}
+    yield from each(read, FILE, columns)
     one, long = TABLE[:, 0], ["x" * 10**7, "y"]
     wide = pa.array(np.zeros(9 * 10**6, np.float32))
     wide = pa.ListArray.from_arrays(np.arange(4, dtype=np.int32) * 3 * 10**6, wide)
@@ -102,71 +101,47 @@ def cases():
 
 
 def _columns():
-    """By kind: columns of all its cases, and of each case its own with what is read."""
-    one, whole, beyond = TABLE[:, 0], rows(TABLE, IDS), [2**63 + row for row in N]
+    """The columns of a table and what is read."""
+    one, whole, beyond = {"a": TABLE[:, 0]}, rows(TABLE, IDS), [2**63 + row for row in N]
     quarters = pa.array([decimal.Decimal(row) / 4 for row in N], pa.decimal128(10, 2))
     coded = pa.array([float(row % 3) for row in N]).dictionary_encode()
-    vectors, floats = TABLE.tolist(), pa.list_(pa.float32())
+    vectors, floats, single = TABLE.tolist(), pa.list_(pa.float32()), rows(TABLE[:, :1], IDS)
     decimals = pa.array([[decimal.Decimal(1)]] * 12, pa.list_(pa.decimal128(5, 2)))
-    named = rows(TABLE[:, :1], IDS)
+
+    def with_a(column):
+        return rows(np.column_stack([TABLE[:, 0], column]), IDS)
+
     return {
-        "beside floats: ": (
-            {"a": one},
-            {
-                "decimals": ({"b": quarters}, rows(np.column_stack([one, [row / 4 for row in N]]), IDS)),
-                "a dictionary": ({"b": coded}, rows(np.column_stack([one, [row % 3 for row in N]]), IDS)),
-                "numbers as text": ({"b": [str(value) for value in TABLE[:, 1]]}, None),
-                "one missing": ({"b": [None, *[1.5] * 11]}, None),
-                "NaN": ({"b": [np.nan] * 12}, None),
-            },
+        "beside floats: decimals": (one | {"b": quarters}, with_a([row / 4 for row in N])),
+        "beside floats: a dictionary": (one | {"b": coded}, with_a([row % 3 for row in N])),
+        "beside floats: numbers as text": (one | {"b": [str(value) for value in TABLE[:, 1]]}, None),
+        "beside floats: one missing": (one | {"b": [None, *[1.5] * 11]}, None),
+        "beside floats: NaN": (one | {"b": [np.nan] * 12}, None),
+        "ids: a dictionary": ({"id": pa.array(IDS).dictionary_encode()} | DIMS, whole),
+        "ids: fractions": ({"id": [row + 0.5 for row in N]} | DIMS, None),
+        "ids: whole numbers as floats": ({"id": [float(row) for row in N]} | DIMS, rows(TABLE)),
+        "ids: bytes of UTF-8": ({"id": [one.encode() for one in IDS]} | DIMS, whole),
+        "ids: lists": ({"id": [[row] for row in N]} | DIMS, None),
+        "ids: one missing": ({"id": [None, *IDS[1:]]} | DIMS, None),
+        "ids: beyond int64": (
+            {"id": pa.array(beyond, pa.uint64())} | DIMS,
+            rows(TABLE, list(map(str, beyond))),
         ),
-        "ids: ": (
-            DIMS,
-            {
-                "a dictionary": ({"id": pa.array(IDS).dictionary_encode()}, whole),
-                "fractions": ({"id": [row + 0.5 for row in N]}, None),
-                "whole numbers as floats": ({"id": [float(row) for row in N]}, rows(TABLE)),
-                "bytes of UTF-8": ({"id": [one.encode() for one in IDS]}, whole),
-                "lists": ({"id": [[row] for row in N]}, None),
-                "one missing": ({"id": [None, *IDS[1:]]}, None),
-                "beyond int64": ({"id": pa.array(beyond, pa.uint64())}, rows(TABLE, list(map(str, beyond)))),
-            },
-        ),
-        "labels: ": (
-            DIMS,
-            {
-                "NaN": ({"label": [np.nan, *([1.0] * 11)]}, rows(TABLE, IDS, ["", *["1"] * 11])),
-                "lists": ({"label": [["a"]] * 12}, None),
-                "missing": ({"label": pa.nulls(12, pa.string())}, rows(TABLE, IDS, [""] * 12)),
-            },
-        ),
-        "counts: ": (
-            DIMS,
-            {
-                "whole numbers as floats": ({"count": [2.0] * 12}, rows(TABLE, IDS, counts=[2] * 12)),
-                "beyond int64": ({"count": pa.array([2**63] * 12, pa.uint64())}, None),
-                "missing": ({"count": [None, *[1] * 11]}, None),
-            },
-        ),
-        "": (
-            {},
-            {
-                "no numbers": ({"text": IDS}, None),
-                "one name twice, with capitals": ({"ID": IDS[::-1], **DIMS}, whole),
-                "a name of 1 MB": ({"x" * 10**6: one}, named),
-                "a name with a line end": ({"a\nb\0\x1b[31m": one}, named),
-            },
-        ),
-        "lists: ": (
-            {},
-            {
-                "one shorter": ({"v": [vectors[0][:3], *vectors[1:]]}, None),
-                "all empty": ({"v": pa.array([[]] * 12, floats)}, None),
-                "one missing": ({"v": [None, *vectors[1:]]}, None),
-                "lists of decimals": ({"v": decimals}, rows(np.ones((12, 1)), IDS)),
-                "two columns": ({"v": vectors, "u": vectors}, None),
-            },
-        ),
+        "labels: NaN": (DIMS | {"label": [np.nan, *[1.0] * 11]}, rows(TABLE, IDS, ["", *["1"] * 11])),
+        "labels: lists": (DIMS | {"label": [["a"]] * 12}, None),
+        "labels: missing": (DIMS | {"label": pa.nulls(12, pa.string())}, rows(TABLE, IDS, [""] * 12)),
+        "counts: whole numbers as floats": (DIMS | {"count": [2.0] * 12}, rows(TABLE, IDS, counts=[2] * 12)),
+        "counts: beyond int64": (DIMS | {"count": pa.array([2**63] * 12, pa.uint64())}, None),
+        "counts: missing": (DIMS | {"count": [None, *[1] * 11]}, None),
+        "no numbers": ({"text": IDS}, None),
+        "one name twice, with capitals": ({"ID": IDS[::-1]} | DIMS, whole),
+        "a name of 1 MB": ({"x" * 10**6: TABLE[:, 0]}, single),
+        "a name with a line end": ({"a\nb\0\x1b[31m": TABLE[:, 0]}, single),
+        "lists: one shorter": ({"v": [vectors[0][:3], *vectors[1:]]}, None),
+        "lists: all empty": ({"v": pa.array([[]] * 12, floats)}, None),
+        "lists: one missing": ({"v": [None, *vectors[1:]]}, None),
+        "lists: lists of decimals": ({"v": decimals}, rows(np.ones((12, 1)), IDS)),
+        "lists: two columns": ({"v": vectors, "u": vectors}, None),
     }
 
 
