@@ -51,7 +51,7 @@ def test_numeric_noise_raises_no_alarm(repeated):
     assert sum(alarms(drift, STRICT).sum() for drift in drifts) < 6
 
 
-def test_a_rotation_never_alarms_if_everything_is_new_and_always_for_new_queries():
+def test_a_rotation_alarms_for_new_queries_alone():
     for draw in range(12):
         drift = drift_of(*SIZES[draw % 3], draw, turned)
         assert alarms(drift, Thresholds()).tolist() == [False, True]

@@ -38,7 +38,7 @@ def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
         assert np.abs(values).max() < 4.5, (name, values)
 
 
-def test_the_best_cell_of_the_grid_lies_in_the_band_of_the_best():
+def test_the_best_cell_of_the_grid_lies_in_its_band():
     n, d, k = SHAPES[0]
     # Inside with probability .95 each: more than 2 of 6 outside have probability .002.
     outside, grids = 0, []
@@ -87,7 +87,7 @@ def notes(pair, k, **settings):
 
 
 @pytest.mark.parametrize(("k", "noise"), [(100, 0.3), (110, 0.6)])
-def test_a_pruning_that_leaves_out_nothing_and_loses_the_score_has_a_caution(k, noise):
+def test_a_pruning_without_effect_that_loses_has_a_caution(k, noise):
     [note] = notes(noisy(600, 100, noise, 0), k, delta=0.5)
     assert f"δ = .5 leaves out none of {k} anchors" in note
     assert notes(noisy(600, 100, noise, 0), k, method="whitened") == []
@@ -98,7 +98,7 @@ def test_a_pruned_inverse_near_the_direct_maps_has_no_caution(d, k, noise):
     assert [notes(noisy(600, d, noise, state), k) for state in range(3)] == [[]] * 3
 
 
-def test_rows_that_move_the_mean_have_a_caution_also_where_no_anchor_is_left():
+def test_rows_that_move_the_mean_have_a_caution():
     pair = noisy(600, 20, 0.1, 0, long=[400, 500, 550])
     expected = "3 long rows, 'r400', 'r500', 'r550', move the mean of 'b'"
     assert any(note.startswith(expected) for note in notes(pair, 60, delta=0.2))

@@ -89,7 +89,7 @@ def test_a_deleted_store_is_made_again(tmp_path):
     assert Store(store.root).entries() == [KEYS[1]]
 
 
-def test_a_disk_that_is_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
+def test_a_disk_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
     """Its folder is moved away in the middle of an encoding, and something else is in its place."""
     disk, away, encoder = tmp_path / "disk", tmp_path / "away", Pixels(str(tmp_path / "log"))
     disk.mkdir()
@@ -174,7 +174,7 @@ def test_a_full_disk_leaves_nothing_of_an_output(full, inputs, monkeypatch, caps
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "faiss", "lancedb"])
-def test_a_disk_that_fills_while_a_store_is_written_leaves_nothing_of_it(disk, kind):
+def test_a_disk_that_fills_leaves_nothing_of_a_store(disk, kind):
     (disk / "filler").write_bytes(bytes(3 * 10**6))
     rows = StoredRows([f"r{row}" for row in range(8000)], np.ones((8000, 40), np.float32))
     place = StorePlace(kind, str(disk / ("a" if kind == "lancedb" else f"a.{kind}")), "t")

@@ -57,7 +57,7 @@ def test_two_apps_on_one_store(tmp_path):
     assert [*(tmp_path / "partial").iterdir(), *(tmp_path / "pins").iterdir()] == []
 
 
-def test_what_is_in_use_stays_above_the_limit_and_the_log_says_so(tmp_path, caplog):
+def test_what_is_in_use_stays_above_the_limit(tmp_path, caplog):
     store = Store(tmp_path, limit_bytes=2 * SIZE)
     with in_use(), caplog.at_level(logging.WARNING, logger="relscope"):
         for number, key in enumerate(KEYS):
@@ -139,7 +139,7 @@ def sum_of(context, *, inputs, gate):
     context.put({}, {"sum": float(context.store.get(inputs[0]).arrays["x"].sum())})
 
 
-def test_a_worker_with_another_folder_of_that_name_does_not_begin(one_worker, tmp_path, monkeypatch):
+def test_a_worker_with_another_folder_does_not_begin(one_worker, tmp_path, monkeypatch):
     """As on a machine that does not mount the store: found before the work, not after it."""
     monkeypatch.setattr(one_worker.store, "identity", lambda: "that of a folder elsewhere")
     job = one_worker.submit(digest_of("elsewhere"), sum_of, title="t", inputs=[], gate=str(tmp_path))
