@@ -252,7 +252,7 @@ class TorchDevice:
         # CPU.
         if self.torch_name == "cpu" or array.nbytes < _STAGED:
             keep = self.torch_name != "cpu" and array.flags.writeable and array.flags.c_contiguous
-            return self._torch.from_numpy(array if keep else np.array(array)).to(self.torch_name)
+            return self._torch.from_numpy(array if keep else np.array(array, order="C")).to(self.torch_name)
         # From pinned memory, a copy is six times as fast, but allocating pinned memory takes long. So the
         # array is copied through two small pinned pieces, which torch keeps: one is filled while the other is
         # copied.

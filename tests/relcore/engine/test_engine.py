@@ -76,6 +76,17 @@ def test_array_that_changes_between_two_calls_is_read_again(device):
     np.testing.assert_allclose(engine.map_rows(rows, np.eye(12)), 2 * before, rtol=1e-6)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_layout_in_memory_changes_no_digit(device):
+    engine, Z = Engine(device), X[:40, :4]
+    by_columns = np.asfortranarray(Z)  # as in a DataFrame
+    W = Y[:4]
+    np.testing.assert_array_equal(engine.map_rows(by_columns, W), engine.map_rows(Z, W))
+    np.testing.assert_array_equal(
+        engine.moments(by_columns, by_columns).products, engine.moments(Z, Z).products
+    )
+
+
 def test_device_is_chosen_by_block_variable_or_machine(monkeypatch):
     monkeypatch.delenv("RELSCOPE_DEVICE", raising=False)
     assert chosen() == "auto"
