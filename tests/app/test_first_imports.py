@@ -40,6 +40,7 @@ print(json.dumps(told))
 
 def test_what_is_imported_and_sent_before_the_first_canvas(tmp_path, monkeypatch):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
+    monkeypatch.delenv("RELSCOPE_DEVICE", raising=False)  # "torch" would be imported at once
     command = [sys.executable, "-c", f"SLOW = {SLOW!r}\n{FIRST_PAGE}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
     *begun, modules, sent, slow = json.loads(done.stdout.splitlines()[-1])

@@ -17,6 +17,7 @@ from app import live, sharing
 from app.live import AnchorOffer
 from app.server.guard import Gate, Guard
 from app.workspace import Workspace
+from relcore.base.environment import resolve
 from relcore.compare.live import LiveAnswers, LiveComparison, LiveRows, release_other_rows
 from relcore.engine.device import cached_size
 from relcore.maps.pane_maps import View
@@ -174,13 +175,15 @@ def test_a_removed_model_leaves_the_memory(offer, pair, monkeypatch):
     assert live.channel_of("panes", three)["panes"] == [3, 4, 5]
     answer = three.answers().answer(np.frombuffer(asked(1, MOVE, 3, 31), "<i4"))
     assert parts(answer, 3)[2].shape == (3, 2, N)
-    assert cached_size()[0] == 3
+    held = cached_size()[0]  # a device also has rows of other tests
+    of_a_space = 1 if resolve() == "cpu" else 3
+    assert held >= 3 * of_a_space
     still_there = weakref.ref(third)
     del third, three
     live.channel_of("panes", replace(offer, name="two"))
     gc.collect()
     assert still_there() is None
-    assert cached_size()[0] == 2
+    assert held - cached_size()[0] == of_a_space
 
 
 def test_late_questions_are_dropped(offer, monkeypatch):
