@@ -23,7 +23,7 @@ from tests.browser.panes import (
     zoom,
 )
 
-PLACES = """Array.from(document.querySelectorAll(".ls-plot"), (plot) =>
+STAR_POINTS = """Array.from(document.querySelectorAll(".ls-plot"), (plot) =>
   Array.from(plot.querySelectorAll(".ls-star .ls-body"), (one) => one.getAttribute("points")))"""
 BARS = ".relscope-bars[data-row] > div"
 
@@ -51,7 +51,7 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
         return page.locator(".relscope-live:visible").inner_text(), page.locator(BARS).all_inner_texts()
 
     few(page, own[0])
-    drawn, begun, before = says(page, "drawn"), page.evaluate(PLACES), shown()
+    drawn, begun, before = says(page, "drawn"), page.evaluate(STAR_POINTS), shown()
     browser = page.context.browser
     browser.start_tracing(page=page, categories=["devtools.timeline"])
     hold_star(page)
@@ -61,7 +61,7 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     assert 0 < np.median(styled) < 200, "a rule with :has() may style the page anew with each movement"
     assert undo_buttons(page) == 0  # the page has not run
     assert says(page, "drawn") == drawn
-    followed, live = page.evaluate(PLACES), shown()
+    followed, live = page.evaluate(STAR_POINTS), shown()
     assert page.locator(".ls-near circle").count() == 40  # ten in each pane
     assert live[1] != before[1]
     strip = page.locator(".ls-live").bounding_box()
@@ -80,7 +80,7 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     assert undo_buttons(page) == 1
     stars, before = (
         [float(x) for x in ",".join(maps[3]).replace(" ", ",").split(",")]
-        for maps in (page.evaluate(PLACES), followed)
+        for maps in (page.evaluate(STAR_POINTS), followed)
     )
     assert max(abs(a - b) for a, b in zip(stars, before, strict=True)) < 2  # pixels: the page draws the same
     page.keyboard.press("Control+z")
@@ -89,14 +89,14 @@ def test_maps_and_scores_follow_hand_and_keys(page, own):
     assert undo_buttons(page) == 0
     # Escape brings all back, and the keyboard moves an anchor, too.
     page.evaluate("heard.length = 0")
-    begun, before = page.evaluate(PLACES), shown()
+    begun, before = page.evaluate(STAR_POINTS), shown()
     keys(page, "s")
     spoken(page, "Anchor 1")
     keys(page, "ArrowRight", "ArrowDown")
     heard(page, "scores")
-    assert page.evaluate(PLACES) != begun
+    assert page.evaluate(STAR_POINTS) != begun
     page.keyboard.press("Escape")
-    page.wait_for_function(f"before => `${{{PLACES}}}` === `${{before}}`", arg=begun)
+    page.wait_for_function(f"before => `${{{STAR_POINTS}}}` === `${{before}}`", arg=begun)
     assert shown() == before
     keys(page, "s", "ArrowLeft", "Enter")
     spoken(page, "Anchor 2 moved")
